@@ -135,8 +135,9 @@ def numpy_names(parameters: list[Parameter | None]) -> list[str]:
 
 
 def returned(result: str) -> str:
-    """A result as a type: of two with names, a pair."""
-    return RESULTS.get(result, "Any" if result == "values, indices" else "tuple[Tensor, Tensor]")
+    """A result as a type: of several with names, a tuple."""
+    named = f"tuple[{', '.join('Tensor' for _ in result.split(','))}]"
+    return RESULTS.get(result, "Any" if result == "values, indices" else named)
 
 
 def define(name: str, row: Row, form: int) -> str:

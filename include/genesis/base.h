@@ -57,7 +57,8 @@ extern "C" {
     X(ERROR_INDEX, 19, "an index is out of range")                                          \
     X(ERROR_TYPE, 20, "the operation is not defined for these types")                       \
     X(ERROR_COMPILATION, 21, "the text of a kernel does not compile")                       \
-    X(ERROR_NUMBER, 22, "a number does not fit the type that it is wanted in")
+    X(ERROR_NUMBER, 22, "a number does not fit the type that it is wanted in")              \
+    X(ERROR_LINALG, 23, "a matrix is singular, or an iteration did not converge")
 
 typedef enum gn_status {
 #define GN_STATUS_ENUM(name, number, message) GN_##name = number,

@@ -421,6 +421,8 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_CONVOLUTION] = {.call = gni_convolution_gradient, .saves = 3},
     };
     struct gni_rule_row row = rows[rule];
+    if (rule >= GNI_RULE_CHOLESKY && rule <= GNI_RULE_LEAST_SQUARES)
+        return gni_linalg_rule_row(rule);
     if (rule == GNI_RULE_ELEMENTWISE) {
         row.saves = gni_elementwise_saves(((const struct gni_elementwise_details *)details)->op);
         if (row.saves == GNI_NO_RULE)

@@ -15,6 +15,8 @@ const gn_function *gn_function_table(int index)
         gni_functions_shapes,          gni_functions_statistics,
         gni_functions_types,           gni_functions_views,
         gni_functions_linalg,          gni_functions_nn_activations,
+        gni_functions_linalg_factors,  gni_functions_linalg_norms,
+        gni_functions_linalg_products, gni_functions_linalg_solve,
         gni_functions_nn_convolutions, gni_functions_nn_layers,
         gni_functions_nn_losses,       gni_functions_nn_pooling,
         gni_functions_nn_attention,    gni_functions_nn_dropout,

@@ -26,6 +26,10 @@ extern const gn_function gni_functions_rows[];
 extern const gn_function gni_functions_series[];
 extern const gn_function gni_functions_statistics[];
 extern const gn_function gni_functions_linalg[];
+extern const gn_function gni_functions_linalg_factors[];
+extern const gn_function gni_functions_linalg_norms[];
+extern const gn_function gni_functions_linalg_products[];
+extern const gn_function gni_functions_linalg_solve[];
 extern const gn_function gni_functions_nn_activations[];
 extern const gn_function gni_functions_nn_attention[];
 extern const gn_function gni_functions_nn_convolutions[];
@@ -77,5 +81,9 @@ gn_tensor *gni_norm(struct gni_scope *scope, gn_tensor *x, double p, uint32_t di
 /* `steps` numbers at equal distances between two ends, both among them, in float64. */
 gn_tensor *gni_spaced(struct gni_scope *scope, const double ends[2], int64_t steps,
                       gn_device *device);
+
+/* The p-th root of the sum of the p-th powers of absolute values, of float32 or float64. */
+gn_tensor *gni_vector_norm(struct gni_scope *s, gn_tensor *x, double p, uint32_t dims,
+                           bool is_kept);
 
 #endif

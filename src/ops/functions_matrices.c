@@ -248,5 +248,9 @@ const gn_function gni_functions_matrices[] = {
      "The vector product along a dimension of 3 elements: by default the first one that has 3.",
      ">>> genesis.cross(genesis.tensor([1, 0, 0]), genesis.tensor([0, 1, 0]))\n"
      "tensor([0, 0, 1])"},
+    {"linalg.cross", NULL, "input: Tensor, other: Tensor, *, dim: dim = -1", GN_FORM_OUT,
+     cross_call, "The vector product along a dimension of 3 elements.",
+     ">>> genesis.linalg.cross(genesis.tensor([1, 0, 0]), genesis.tensor([0, 1, 0]))\n"
+     "tensor([0, 0, 1])"},
     {0},
 };

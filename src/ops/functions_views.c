@@ -692,6 +692,9 @@ const gn_function gni_functions_views[] = {
      "A view of the elements whose index in `dim2` is `offset` more than in `dim1`; it becomes the "
      "last dimension.",
      ">>> genesis.diagonal(genesis.arange(6).view(2, 3), 1)\ntensor([1, 5])"},
+    {"linalg.diagonal", NULL, "A: Tensor, *, offset: int = 0, dim1: dim = -2, dim2: dim = -1", 0,
+     diagonal_call, "The same of matrices, which are the last two dimensions.",
+     ">>> genesis.linalg.diagonal(genesis.ones(3, 2, 2)).shape\n(3, 2)"},
     {"select", NULL, "input: Tensor, dim: dim, index: int", GN_FORM_METHOD, select_call,
      "A view of one index of a dimension, without that dimension.",
      ">>> genesis.select(genesis.tensor([[1, 2], [3, 4]]), 1, 0)\ntensor([1, 3])"},

@@ -384,6 +384,7 @@ static int module_exec(PyObject *module)
         visit((state)->device_lost_error);                 \
         visit((state)->invalid_device_error);              \
         visit((state)->shape_error);                       \
+        visit((state)->linalg_error);                      \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
         visit((state)->parameter_class);                   \

@@ -57,6 +57,7 @@ struct module_state {
     bool is_blas_told;      /* where Python's packages have an OpenBLAS */
     bool is_pinning_warned; /* that memory cannot be page-locked */
     PyObject *shape_error;
+    PyObject *linalg_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
     PyObject *invalid_device_error;

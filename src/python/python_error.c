@@ -35,8 +35,12 @@ int errors_init(PyObject *module, struct module_state *state)
                    "RuntimeError.",
                    both);
     Py_DECREF(both);
-    return state->shape_error && state->out_of_memory_error && state->device_lost_error &&
-                   state->invalid_device_error
+    state->linalg_error = class_make(
+        module, "_LinAlgError", "genesis.linalg.LinAlgError",
+        "A matrix is singular or not positive-definite, or an iteration did not converge.",
+        PyExc_RuntimeError);
+    return state->shape_error && state->linalg_error && state->out_of_memory_error &&
+                   state->device_lost_error && state->invalid_device_error
                ? 0
                : -1;
 }
@@ -60,6 +64,8 @@ static PyObject *error_class(const struct module_state *state, gn_status status)
         return state->device_lost_error;
     case GN_ERROR_SHAPE:
         return state->shape_error;
+    case GN_ERROR_LINALG:
+        return state->linalg_error;
     case GN_ERROR_NUMBER:
         return PyExc_OverflowError;
     case GN_ERROR_INDEX:

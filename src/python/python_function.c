@@ -17,6 +17,7 @@ enum {
     FUNCTIONS_MOST = 768, /* names: aliases count */
     INTEGERS_MOST = 64,   /* of a call, but for one long list */
     SHAPES_MOST = 32,     /* of a call */
+    RESULT_NAMES = 4,     /* of results that have names */
     QUICK_MATRIX = 1024,  /* elements of a matrix whose product is short */
 };
 
@@ -93,8 +94,9 @@ struct function {
     bool is_parsed;
     int count;
     enum result_kind result;
-    char pair_names[2][16];
-    PyObject *pair_class; /* NULL: no pair was made yet */
+    char result_names[RESULT_NAMES][16];
+    int result_names_count;
+    PyObject *pair_class; /* of results with names; NULL: none was made yet */
     int by_place;         /* parameters that may be given by place, before a "*shape" */
     int required;         /* where the last parameter that must be given ends */
     bool has_late;        /* a default is known only at the call: a device, a generator */
@@ -228,8 +230,12 @@ static void function_parse(struct function *function)
     const char *result = strstr(at, "-> ");
     function->result = result_parse(result);
     if (function->result == RESULT_PAIR) {
-        result = word_take(result + 3, ",", function->pair_names[0], sizeof *function->pair_names);
-        (void)word_take(result + 2, "", function->pair_names[1], sizeof *function->pair_names);
+        result += 3;
+        while (*result != '\0' && function->result_names_count < RESULT_NAMES) {
+            char *name = function->result_names[function->result_names_count++];
+            result = word_take(result, ",", name, sizeof *function->result_names);
+            result += strspn(result, ", ");
+        }
     }
     while (*(at = at + strspn(at, "), ")) != '\0' && *at != '-') {
         if (at[0] == '*' && at[1] == ',') {
@@ -869,14 +875,15 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
 /* The class of a function's pairs; it and its names live as long as the process. */
 static PyObject *pair_class_make(struct function *function)
 {
-    PyStructSequence_Field *fields = PyMem_Calloc(3, sizeof *fields);
+    int count = function->result_names_count;
+    PyStructSequence_Field *fields = PyMem_Calloc(RESULT_NAMES + 1, sizeof *fields);
     char name[48];
     if (fields == NULL)
         return PyErr_NoMemory();
-    for (int i = 0; i < 2; i++)
-        fields[i].name = function->pair_names[i];
+    for (int i = 0; i < count; i++)
+        fields[i].name = function->result_names[i];
     (void)PyOS_snprintf(name, sizeof name, "genesis.%s_%s", fields[0].name, fields[1].name);
-    PyStructSequence_Desc description = {name, "A pair of tensors.", fields, 2};
+    PyStructSequence_Desc description = {name, "Tensors with names.", fields, count};
     return (PyObject *)PyStructSequence_NewType(&description);
 }
 
@@ -884,7 +891,7 @@ static PyObject *pair_class_make(struct function *function)
 static PyObject *pair_class_get(const struct module_state *state, struct function *function)
 {
     if (function->pair_class == NULL)
-        function->pair_class = strcmp(function->pair_names[1], "indices") == 0
+        function->pair_class = strcmp(function->result_names[1], "indices") == 0
                                    ? Py_NewRef(state->pair_class)
                                    : pair_class_make(function);
     return function->pair_class;
@@ -895,7 +902,7 @@ static PyObject *pair_to_python(struct function *function, const struct call_fra
 {
     PyObject *class = pair_class_get(frame->state, function);
     PyObject *pair = class != NULL ? PyStructSequence_New((PyTypeObject *)class) : NULL;
-    for (int i = 0; pair != NULL && i < 2; i++) {
+    for (int i = 0; pair != NULL && i < results->count; i++) {
         PyObject *item = result_take(frame, results, i);
         PyStructSequence_SetItem(pair, i, item);
         if (item == NULL)

@@ -60,6 +60,19 @@ enum gni_rule {
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
     GNI_RULE_BINARY_LOSS, /* none */
     GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
+    GNI_RULE_CHOLESKY,    /* of those that follow: struct gni_linalg_details */
+    GNI_RULE_LU,
+    GNI_RULE_SOLVE,
+    GNI_RULE_TRIANGULAR,
+    GNI_RULE_INVERSE,
+    GNI_RULE_DETERMINANT,
+    GNI_RULE_LOG_DETERMINANT,
+    GNI_RULE_QR,
+    GNI_RULE_SVD,
+    GNI_RULE_EIGH,
+    GNI_RULE_PINV,
+    GNI_RULE_LEAST_SQUARES,
+    GNI_RULE_CUSTOM, /* gn_custom_gradient, and its name */
     GNI_RULE_COUNT,
 };
 
@@ -142,6 +155,11 @@ struct gni_places_details {
     bool is_accumulated; /* of GNI_RULE_PUT: the value is added */
     int key_count;
     gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
+};
+
+struct gni_linalg_details {
+    bool is_upper, is_unit; /* which triangle; its diagonal counts as 1 */
+    int mode;               /* of QR: enum gni_qr_mode */
 };
 
 /* What made the elements that aliases have. `layout` is that of a tensor with all of them. */

@@ -13,7 +13,7 @@ NONE = {
         Tensor.__ne__ Tensor.__contains__ Tensor.__bool__""",
     "integers: indices and counts": """
         argmax argmin argsort argwhere bincount bucketize count_nonzero histc histogram nonzero
-        one_hot searchsorted tril_indices triu_indices""",
+        one_hot searchsorted tril_indices triu_indices linalg.matrix_rank""",
     "bits and whole numbers: floating types are refused": """
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd
         lcm Tensor.__and__ Tensor.__iand__ Tensor.__ilshift__ Tensor.__invert__ Tensor.__ior__
@@ -61,7 +61,7 @@ NONE = {
         Tensor.__format__ Tensor.__getattribute__ Tensor.__getstate__ Tensor.__hash__
         Tensor.__init__ Tensor.__init_subclass__ Tensor.__module__ Tensor.__new__ Tensor.__reduce__
         Tensor.__reduce_ex__ Tensor.__repr__ Tensor.__setattr__ Tensor.__sizeof__ Tensor.__str__
-        Tensor.__subclasshook__ Tensor.__torch_function__""",
+        Tensor.__subclasshook__ Tensor.__torch_function__ linalg.LinAlgError""",
 }
 
 # Gradients that differences in float64 cannot show: test_gradients.py has tests of them.

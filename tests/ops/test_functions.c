@@ -7,6 +7,7 @@
 
 #include "base/host.h"
 #include "genesis/genesis.h"
+#include "ops/expression.h"
 
 #include <string.h>
 
@@ -80,7 +81,7 @@ static void test_rows(void)
 /* ---- calls that run out of host memory --------------------------------------------------------- */
 
 static gn_device *cpu;
-static gn_tensor *matrix; /* 4 x 4, float32 */
+static gn_tensor *matrix; /* 4 x 4, float32: symmetric and positive-definite, from 0 to 1 */
 static gn_argument arguments[PARAMETERS_MOST];
 
 /* One call, and everything computed that it left pending. */
@@ -119,8 +120,11 @@ static void test_failures(void)
     const gn_function *row;
     int rows = 0, taken = 0;
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    struct gni_scope scope = {0};
     CHECK_OK(gn_full((gn_scalar){.kind = GN_FLOAT64, .floating = 0.5}, GN_FLOAT32, 2,
                      (const int64_t[]){4, 4}, cpu, &matrix));
+    gni_assign(&scope, gni_diagonal(&scope, matrix, 0, 0, 1), gni_floating(1));
+    CHECK_OK(gni_scope_close(&scope));
     CHECK_OK(gn_flush());
     for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
         for (; row->name != NULL; row++, rows++) {

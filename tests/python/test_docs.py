@@ -32,6 +32,7 @@ MODULES = [
     "genesis.array_api",
     "genesis.autograd",
     "genesis._explain",
+    "genesis.array_api.linalg",
     "genesis.linalg",
     "genesis.nn._attention",
     "genesis.nn.functional",

@@ -81,6 +81,8 @@ static struct {
     char files[FILES_MOST][PATH_SIZE];
     int file_count;
     char path[PATH_SIZE]; /* where it was found */
+    void *library;        /* its handle, and how it names its functions */
+    const struct convention *convention;
 } blas = {.mutex = GNI_MUTEX_INIT};
 
 /* ---- finding --------------------------------------------------------------------------------- */
@@ -125,6 +127,8 @@ static bool library_try(const char *file, int loaded)
         Dl_info info;
         bool has_path = dladdr(blas.sgemm.symbol, &info) != 0 && info.dli_fname != NULL;
         (void)snprintf(blas.path, sizeof blas.path, "%s", has_path ? info.dli_fname : file);
+        blas.library = library;
+        blas.convention = &conventions[i];
         return true;
     }
     (void)dlclose(library);
@@ -225,6 +229,18 @@ bool gni_blas_is_there(void)
 bool gni_blas_is_shared(void)
 {
     return gni_blas_is_there() && blas.is_shared;
+}
+
+void *gni_blas_routine(const char *name)
+{
+    char fortran[32];
+    (void)snprintf(fortran, sizeof fortran, "%s_", name);
+    return symbol_find(blas.library, blas.convention, fortran);
+}
+
+bool gni_blas_is_wide(void)
+{
+    return blas.is_wide;
 }
 
 void gni_blas_begin(int threads)

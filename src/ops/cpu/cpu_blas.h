@@ -36,6 +36,12 @@ void gni_blas_end(void);
  * one stride is 1 and the other long enough, c by rows. */
 void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype);
 
+/* Where there is one: a routine of LAPACK or BLAS as Fortran calls it, such as "spotrf"; NULL: it has none. */
+void *gni_blas_routine(const char *name);
+
+/* Whether its integers have 64 bits. */
+bool gni_blas_is_wide(void);
+
 /* For tests: whether it may be used, from now on. */
 void gni_blas_enable(bool is_enabled);
 

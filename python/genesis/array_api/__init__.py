@@ -586,10 +586,13 @@ __all__ = [
     *("isdtype", "nan", "newaxis", "pi", "result_type"),
 ]
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any:
+    if name == "linalg":  # few need it: not at each import
+        from importlib import import_module
+
+        return import_module("genesis.array_api.linalg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 # ---- older versions ----
