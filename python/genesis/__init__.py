@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
     from genesis._leaks import leak_scope as leak_scope
+    from genesis.amp import autocast as autocast
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
     memory_manager: CUDAMemoryManager
@@ -176,6 +177,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"genesis.{name}")
     if name in _SHORT:  # not in __all__, since they would hide Python's own names
         return _SHORT[name]
+    if name == "autocast":
+        from genesis.amp import autocast
+
+        return autocast
     if name in ("Leak", "leak_scope"):
         from genesis import _leaks
 
@@ -192,6 +197,7 @@ def __dir__() -> list[str]:
         "Leak",
         "amp",
         "array_api",
+        "autocast",
         "autograd",
         "leak_scope",
         "linalg",

@@ -533,6 +533,9 @@ PyObject *tensor_detach(PyObject *self);
 /* List programs: python_list.c. */
 extern PyMethodDef list_functions[];
 
+/* Autocast: python_autocast.c. */
+extern PyMethodDef autocast_functions[];
+
 /* Captured graphs: python_graph.c. */
 int graph_class_init(PyObject *module);
 

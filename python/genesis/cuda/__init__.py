@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from genesis import _nvtx as nvtx
+    from genesis.cuda import amp as amp
     from genesis._cuda_memory import MemPool as MemPool
     from genesis._cuda_memory import caching_allocator_alloc as caching_allocator_alloc
     from genesis._cuda_memory import caching_allocator_delete as caching_allocator_delete
@@ -128,6 +129,10 @@ def __getattr__(name: str) -> Any:
         from genesis import _nvtx
 
         return _nvtx
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("genesis.cuda.amp")
     for module, names in _LATE.items():
         if name in names:
             from importlib import import_module

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis.cpu import amp as amp
+
 __all__ = [
     "enable_pinned_memory",
     "get_num_threads",
@@ -17,6 +19,14 @@ __all__ = [
 ]
 
 _is_pinned = False
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # at its first use
+        from importlib import import_module
+
+        return import_module("genesis.cpu.amp")
+    raise AttributeError(f"module 'genesis.cpu' has no attribute {name!r}")
 
 
 def enable_pinned_memory(enabled: bool = True) -> None:
