@@ -42,11 +42,14 @@ static _Thread_local struct {
     struct gni_map *cache; /* leaf: struct kept; NULL: none yet */
 } settings = {.dtypes = {GN_BFLOAT16, GN_FLOAT16}};
 
+/* Threads that have it on for a device: nearly always 0, which is known without a look at thread-local memory. */
+static atomic_int thread_count;
+
 /* ---- settings ------------------------------------------------------------------------------------ */
 
 bool gn_autocast_is_on(void)
 {
-    return settings.enabled != 0;
+    return atomic_load_explicit(&thread_count, memory_order_relaxed) != 0 && settings.enabled != 0;
 }
 
 static bool is_type(gn_device_type type)
@@ -64,8 +67,11 @@ void gn_autocast_set_enabled(gn_device_type type, bool is_enabled)
     if (!is_type(type))
         return;
     unsigned bit = 1U << type;
+    bool was_on = settings.enabled != 0;
     settings.enabled =
         (unsigned char)(is_enabled ? settings.enabled | bit : settings.enabled & ~bit);
+    (void)atomic_fetch_add_explicit(&thread_count, (settings.enabled != 0) - was_on,
+                                    memory_order_relaxed);
 }
 
 gn_dtype gn_autocast_get_dtype(gn_device_type type)

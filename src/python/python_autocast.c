@@ -67,7 +67,8 @@ static PyObject *set_autocast_dtype(PyObject *module, PyObject *arguments)
         type_take("set_autocast_dtype", text, &type) < 0 ||
         dtype_from_python(state, object, &dtype) < 0)
         return NULL;
-    return none_or_raise(module, gn_autocast_set_dtype(type, dtype));
+    gn_status status = gn_autocast_set_dtype(type, dtype);
+    return status == GN_OK ? Py_NewRef(Py_None) : error_raise(state, status);
 }
 
 static PyObject *is_autocast_cache_enabled(PyObject *module, PyObject *unused)

@@ -6,7 +6,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from genesis import _C
+from genesis import _C, cuda
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +71,7 @@ class autocast:  # noqa: N801 - as in PyTorch
         cache_enabled: bool | None = None,
     ) -> None:
         if device_type is None:
-            device_type = "cuda" if _C.cuda_device_count() > 0 else "cpu"
+            device_type = "cuda" if cuda.is_available() else "cpu"
         if not isinstance(device_type, str):
             raise ValueError(
                 f"autocast: a type of device is a text such as 'cuda', not {device_type!r}"
@@ -91,7 +91,7 @@ class autocast:  # noqa: N801 - as in PyTorch
     def _can_be(self) -> bool:
         """Whether the device and the dtype allow it; a warning if not."""
         problem = ""
-        if self.device == "cuda" and _C.cuda_device_count() == 0:
+        if self.device == "cuda" and not cuda.is_available():
             problem = "there is no CUDA device"
         elif self.fast_dtype not in _HALVES:
             problem = f"it converts to float16 or bfloat16, not to {self.fast_dtype}"
@@ -219,9 +219,7 @@ def custom_fwd(
     return call
 
 
-def custom_bwd(
-    bwd: Callable[..., Any] | None = None, *, device_type: str
-) -> Callable[..., Any]:
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
     """Decorate ``backward`` beside :func:`custom_fwd`: autocast is as it was in ``forward``."""
     if not is_autocast_available(device_type):
         raise ValueError(f"custom_bwd: a type of device is 'cuda' or 'cpu', not {device_type!r}")

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from genesis import _C
+from genesis import _C, cuda
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,7 +74,7 @@ class GradScaler:
             raise ValueError(f"GradScaler: growth_factor is more than 1, not {growth_factor}")
         if enabled and not 0.0 < backoff_factor < 1.0:
             raise ValueError(f"GradScaler: backoff_factor is between 0 and 1, not {backoff_factor}")
-        if enabled and device == "cuda" and _C.cuda_device_count() == 0:
+        if enabled and device == "cuda" and not cuda.is_available():
             warn("GradScaler is off: there is no CUDA device", stacklevel=2)
             enabled = False
         self._device = device
@@ -130,7 +130,7 @@ class GradScaler:
                     continue
                 if factor is not None and gradient.dtype == _C.float16:
                     raise ValueError(
-                        "unscale_: a gradient is float16: weights are float32 where autocast is used"
+                        "unscale_: a gradient is float16: with autocast weights are float32"
                     )
                 gradients.setdefault(gradient.device, []).append(gradient.detach())
         for device, listed in gradients.items():

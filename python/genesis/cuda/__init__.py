@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from genesis import _nvtx as nvtx
-    from genesis.cuda import amp as amp
     from genesis._cuda_memory import MemPool as MemPool
     from genesis._cuda_memory import caching_allocator_alloc as caching_allocator_alloc
     from genesis._cuda_memory import caching_allocator_delete as caching_allocator_delete
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from genesis._tuning import TuningChoice as TuningChoice
     from genesis._tuning import tuning_choices as tuning_choices
     from genesis._types import DeviceProperties
+    from genesis.cuda import amp as amp
 
     DeviceLike = _C.device | str | int | None
 

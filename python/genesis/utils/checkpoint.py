@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import modules
+
 from genesis import _C
 from genesis.autograd.graph import saved_tensors_hooks
 
