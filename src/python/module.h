@@ -533,6 +533,14 @@ PyObject *tensor_detach(PyObject *self);
 /* List programs: python_list.c. */
 extern PyMethodDef list_functions[];
 
+/* memory_format=: python_tensor_format.c. `*format` stays where none is given. */
+int format_from_python(struct module_state *state, const char *name, PyObject *object,
+                       gn_memory_format *format);
+int format_argument(PyObject *self, const char *name, PyObject *const *arguments, Py_ssize_t count,
+                    PyObject *keywords, gn_memory_format *format);
+/* The tensor itself if it has the format and need not be copied, else a copy. */
+PyObject *tensor_with_format(PyObject *self, gn_memory_format format, bool is_copied);
+
 /* Autocast: python_autocast.c. */
 extern PyMethodDef autocast_functions[];
 
