@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from genesis._torch_names import get_num_threads as get_num_threads
     from genesis._torch_names import is_autocast_cpu_enabled as is_autocast_cpu_enabled
     from genesis._torch_names import is_complex as is_complex
-    from genesis._torch_names import (
-        is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+    from genesis._torch_names import (  # noqa: F401
+        is_deterministic_algorithms_warn_only_enabled,
     )
     from genesis._torch_names import is_inference as is_inference
     from genesis._torch_names import is_inference_mode_enabled as is_inference_mode_enabled

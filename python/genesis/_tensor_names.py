@@ -136,7 +136,7 @@ def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         name = next(name for name, one in _TYPE_NAMES.items() if one == self.dtype)
         return f"genesis.cuda.{name}" if self.device.type == "cuda" else f"genesis.{name}"
-    if isinstance(dtype, _CLASS):  # genesis.FloatTensor
+    if isinstance(dtype, _CLASS) and str(dtype).startswith("genesis."):  # FloatTensor
         dtype = str(dtype)
     if isinstance(dtype, str) and dtype.startswith("genesis.") and dtype.endswith("Tensor"):
         *places, name = dtype.split(".")[1:]

@@ -136,7 +136,7 @@ def compile(
 
 
 def _tensor_type(name: str, dtype: _C.dtype, device: str) -> type:
-    """A class such as FloatTensor: called it makes a tensor, and isinstance() asks for the dtype."""
+    """A class such as FloatTensor: it makes tensors, and isinstance() asks for the dtype."""
 
     class _Type(type):
         def __instancecheck__(cls, instance: object) -> bool:

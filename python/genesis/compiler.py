@@ -34,6 +34,10 @@ __all__ = [
 _is_told = False
 
 
+def _same(function: Any) -> Any:
+    return function
+
+
 def compile(
     model: Callable[..., Any] | None = None,
     *,
@@ -62,12 +66,12 @@ def compile(
         getLogger("genesis").info(
             "compile() gives what it is given: operations are fused into kernels as they are"
         )
-    return model if model is not None else lambda function: compile(function)
+    return model if model is not None else _same
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Give a function back as it is, or a decorator that does so."""
-    return fn if fn is not None else lambda function: function
+    return fn if fn is not None else _same
 
 
 def allow_in_graph(fn: Any) -> Any:

@@ -120,8 +120,7 @@ static gn_status randint_call(const gn_argument *a, gn_results *results)
         sizes = &size->operand.scalar.integer;
     }
     gn_tensor *made = gni_empty(&s, dtype_or(&a[4], GN_INT64), count, sizes, a[5].device);
-    made = integers(&s, made, low, high, a[3].generator);
-    return gni_scope_give(&s, gni_to_format(&s, made, &a[6], GN_FORMAT_CONTIGUOUS, false), results);
+    return gni_scope_give(&s, integers(&s, made, low, high, a[3].generator), results);
 }
 
 /* randint_like() and random_(): one number is the end. */
@@ -140,7 +139,8 @@ static gn_status randint_like_call(const gn_argument *a, gn_results *results)
     range_of(&a[1], &a[2], &low, &high);
     gn_tensor *made =
         gni_empty(&s, dtype_or(&a[4], like->dtype), like->ndim, like->sizes, a[5].device);
-    return gni_scope_give(&s, integers(&s, made, low, high, a[3].generator), results);
+    made = integers(&s, made, low, high, a[3].generator);
+    return gni_scope_give(&s, gni_to_format(&s, made, &a[6], GN_FORMAT_CONTIGUOUS, false), results);
 }
 
 static gn_status randperm_call(const gn_argument *a, gn_results *results)

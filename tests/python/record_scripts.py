@@ -1,4 +1,4 @@
-"""Writes scripts.json: losses of the training scripts under PyTorch. It needs a Python that has that.
+"""Writes scripts.json: losses of the training scripts under PyTorch, whose Python runs it.
 
 A script is run without weights first, to learn the names and shapes of its model.
 """

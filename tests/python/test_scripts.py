@@ -1,4 +1,4 @@
-"""Training scripts that were written for PyTorch, with `torch` replaced in their import lines alone.
+"""Training scripts that were written for PyTorch, with other import lines and no other change.
 
 Losses are compared with those of PyTorch on the CPU (scripts.json, by record_scripts.py), and a run
 that was stopped and resumed with one that was not.

@@ -1,4 +1,4 @@
-"""Train a small GPT on text that follows rules: AdamW by groups, warm-up and decay, accumulation."""
+"""Train a small GPT on text that follows a rule: AdamW by groups, warm-up, accumulation."""
 
 import argparse
 import json
