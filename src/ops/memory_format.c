@@ -47,8 +47,8 @@ bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format format)
         return true;
     if (dimensions_of(format) == 0)
         return gn_tensor_is_contiguous(tensor);
-    if (tensor->ndim != dimensions_of(format))
-        return false;
+    if (tensor->ndim != dimensions_of(format) || tensor->count == 0)
+        return tensor->ndim == dimensions_of(format);
     for (int place = tensor->ndim - 1; place >= 0; place--) {
         int dim = dimension_at(tensor->ndim, place);
         if (tensor->sizes[dim] != 1 && tensor->strides[dim] != step)
