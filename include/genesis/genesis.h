@@ -5,6 +5,7 @@
 #define GENESIS_GENESIS_H
 
 #include "genesis/adapter.h"
+#include "genesis/autocast.h"
 #include "genesis/autograd.h"
 #include "genesis/base.h"
 #include "genesis/device.h"

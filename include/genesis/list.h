@@ -80,6 +80,20 @@ GN_API gn_status gn_list_elementwise(const gn_list_program *program, int count,
 GN_API gn_status gn_list_norm(int count, gn_tensor *const *tensors, double order, bool is_total,
                               gn_tensor **result) GN_NODISCARD;
 
+/*
+ * Multiplies gradients by `factor`, a tensor of one element or NULL for 1, and sets `found`, a float32 tensor of one element, to
+ * 1 if an element of theirs was infinite or NaN; else it stays. All are on one device, which is not waited for.
+ */
+GN_API gn_status gn_list_unscale(int count, gn_tensor *const *gradients, gn_tensor *factor,
+                                 gn_tensor *found) GN_NODISCARD;
+
+/*
+ * The scale of the next step: `scale` (float32) is multiplied by `backoff` if `found` is not 0, and by `growth` after
+ * `interval` steps in a row without; `tracker` (int32) counts these. A scale that would be infinite stays.
+ */
+GN_API gn_status gn_scale_update(gn_tensor *scale, gn_tensor *tracker, gn_tensor *found,
+                                 double growth, double backoff, int64_t interval) GN_NODISCARD;
+
 #ifdef __cplusplus
 }
 #endif

@@ -221,6 +221,28 @@ GN_API gn_status gn_elementwise_into(gn_op op, const gn_operand *operands,
 /* The elements as another type, as a new tensor. */
 GN_API gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result) GN_NODISCARD;
 
+/* The order of elements in memory, which PyTorch calls memory format. */
+typedef enum gn_memory_format {
+    GN_FORMAT_CONTIGUOUS,
+    GN_FORMAT_PRESERVE,         /* the one that the tensor has; contiguous if it has none of them */
+    GN_FORMAT_CHANNELS_LAST,    /* of 4 dimensions N, C, H, W: in memory N, H, W, C */
+    GN_FORMAT_CHANNELS_LAST_3D, /* of 5 dimensions N, C, D, H, W: in memory N, D, H, W, C */
+} gn_memory_format;
+
+/* The format of a name such as "channels_last". */
+GN_API gn_status gn_memory_format_find(const char *name, gn_memory_format *format) GN_NODISCARD;
+
+GN_API bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format format);
+
+/* The tensor itself if it has the format and need not be copied, else a copy. */
+GN_API gn_status gn_tensor_to_format(gn_tensor *tensor, gn_memory_format format, bool is_copied,
+                                     gn_tensor **result) GN_NODISCARD;
+
+/* A tensor whose elements are not set. */
+GN_API gn_status gn_tensor_create_format(gn_dtype dtype, int ndim, const int64_t *sizes,
+                                         gn_device *device, gn_memory_format format,
+                                         gn_tensor **result) GN_NODISCARD;
+
 /* Copies elements, converted and broadcast, into a tensor. The two may overlap. */
 GN_API gn_status gn_assign(gn_tensor *out, gn_operand value) GN_NODISCARD;
 

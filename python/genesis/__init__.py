@@ -31,17 +31,56 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis import accelerator as accelerator
     from genesis import amp as amp
     from genesis import autograd as autograd
+    from genesis import backends as backends
+    from genesis import compiler as compiler
     from genesis import linalg as linalg
     from genesis import memory_profiler as memory_profiler
     from genesis import nn as nn
     from genesis import optim as optim
+    from genesis import random as random
     from genesis import utils as utils
     from genesis._explain import explain as explain
+    from genesis import version as version
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
     from genesis._leaks import leak_scope as leak_scope
+    from genesis._torch_names import (
+        are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+    )
+    from genesis._torch_names import channels_last as channels_last
+    from genesis._torch_names import channels_last_3d as channels_last_3d
+    from genesis._torch_names import compile as compile
+    from genesis._torch_names import contiguous_format as contiguous_format
+    from genesis._torch_names import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+    from genesis._torch_names import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+    from genesis._torch_names import get_deterministic_debug_mode as get_deterministic_debug_mode
+    from genesis._torch_names import get_num_interop_threads as get_num_interop_threads
+    from genesis._torch_names import get_num_threads as get_num_threads
+    from genesis._torch_names import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+    from genesis._torch_names import is_complex as is_complex
+    from genesis._torch_names import (  # noqa: F401
+        is_deterministic_algorithms_warn_only_enabled,
+    )
+    from genesis._torch_names import is_inference as is_inference
+    from genesis._torch_names import is_inference_mode_enabled as is_inference_mode_enabled
+    from genesis._torch_names import is_nonzero as is_nonzero
+    from genesis._torch_names import layout as layout
+    from genesis._torch_names import memory_format as memory_format
+    from genesis._torch_names import preserve_format as preserve_format
+    from genesis._torch_names import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+    from genesis._torch_names import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+    from genesis._torch_names import set_default_tensor_type as set_default_tensor_type
+    from genesis._torch_names import set_deterministic_debug_mode as set_deterministic_debug_mode
+    from genesis._torch_names import set_flush_denormal as set_flush_denormal
+    from genesis._torch_names import set_num_interop_threads as set_num_interop_threads
+    from genesis._torch_names import set_num_threads as set_num_threads
+    from genesis._torch_names import strided as strided
+    from genesis._torch_names import typename as typename
+    from genesis._torch_names import use_deterministic_algorithms as use_deterministic_algorithms
+    from genesis.amp import autocast as autocast
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
     memory_manager: CUDAMemoryManager
@@ -160,17 +199,21 @@ def __getattr__(name: str) -> Any:
         return get_memory_manager()
     # Few need these: not at each import.
     if name in (
+        "accelerator",
         "adapters",
         "amp",
         "array_api",
         "autograd",
         "backends",
+        "compiler",
         "linalg",
         "memory_profiler",
         "ndarray",
         "nn",
         "optim",
+        "random",
         "utils",
+        "version",
     ):
         from importlib import import_module
 
@@ -181,6 +224,17 @@ def __getattr__(name: str) -> Any:
         from genesis._explain import explain
 
         return explain
+    if name == "autocast":
+        from genesis.amp import autocast
+
+        return autocast
+    if not name.startswith("_"):
+        from genesis import _torch_names
+
+        if name in _torch_names.__all__:
+            return getattr(_torch_names, name)
+        if name in _torch_names.TYPE_NAMES:
+            return _torch_names.tensor_type(name)
     if name in ("Leak", "leak_scope"):
         from genesis import _leaks
 
@@ -194,9 +248,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     late = {
+        "version",
+        "random",
+        "compiler",
+        "backends",
+        "accelerator",
         "Leak",
         "amp",
         "array_api",
+        "autocast",
         "autograd",
         "explain",
         "leak_scope",
@@ -208,7 +268,9 @@ def __dir__() -> list[str]:
         "optim",
         "utils",
     }
-    return sorted({*globals(), *_SHORT, *late})
+    from genesis import _torch_names
+
+    return sorted({*globals(), *_SHORT, *late, *_torch_names.__all__, *_torch_names.TYPE_NAMES})
 
 
 if "trace" in environ.get("GENESIS_DEBUG", "").lower().split(","):

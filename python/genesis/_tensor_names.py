@@ -120,6 +120,9 @@ _TYPE_NAMES = {
 }
 
 
+_CLASS = type
+
+
 def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of its dtype and place; or its elements as another dtype, or as such a name says.
 
@@ -133,6 +136,8 @@ def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     if dtype is None:
         name = next(name for name, one in _TYPE_NAMES.items() if one == self.dtype)
         return f"genesis.cuda.{name}" if self.device.type == "cuda" else f"genesis.{name}"
+    if isinstance(dtype, _CLASS) and str(dtype).startswith("genesis."):  # FloatTensor
+        dtype = str(dtype)
     if isinstance(dtype, str) and dtype.startswith("genesis.") and dtype.endswith("Tensor"):
         *places, name = dtype.split(".")[1:]
         if name not in _TYPE_NAMES or places not in ([], ["cuda"]):
@@ -141,6 +146,18 @@ def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         is_there = self.device.type == place  # on whichever GPU
         return self.to(self.device if is_there else place, _TYPE_NAMES[name])
     return self.to(dtype=dtype)
+
+
+def _layout(self: _C.Tensor) -> str:
+    """How its elements are kept: genesis.strided."""
+    from genesis._torch_names import strided
+
+    return strided
+
+
+def _is_complex(self: _C.Tensor) -> bool:
+    """Whether the elements are complex numbers: they never are."""
+    return False
 
 
 def _formatted(self: _C.Tensor, spec: str) -> str:
@@ -156,6 +173,13 @@ def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
 
 
 _C.Tensor.size = property(_size, doc=_size.__doc__)
+_C.Tensor.is_cpu = property(lambda x: x.device.type == "cpu", doc="Whether it is on the CPU.")
+_C.Tensor.is_sparse = property(lambda x: False, doc="False: all elements are kept.")
+_C.Tensor.is_quantized = property(lambda x: False, doc="False: elements are what they are.")
+_C.Tensor.is_meta = property(lambda x: False, doc="False: it has memory, or will have.")
+_C.Tensor.is_mps = property(lambda x: False, doc="False: Apple's GPUs are not supported.")
+_C.Tensor.layout = property(_layout, doc=_layout.__doc__)
+_C.Tensor.is_complex = _is_complex
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.__format__ = _formatted
 

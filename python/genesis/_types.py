@@ -32,6 +32,36 @@ class DeviceProperties(NamedTuple):
     has_virtual_memory: bool
     has_stream_ordered_memory: bool
 
+    @property
+    def L2_cache_size(self) -> int:  # noqa: N802 - as in PyTorch
+        """PyTorch's name of l2_cache_size."""
+        return self.l2_cache_size
+
+    @property
+    def regs_per_multiprocessor(self) -> int:
+        """PyTorch's name of registers_per_multi_processor."""
+        return self.registers_per_multi_processor
+
+    @property
+    def clock_rate(self) -> int:
+        """PyTorch's name of clock_rate_khz."""
+        return self.clock_rate_khz
+
+    @property
+    def memory_clock_rate(self) -> int:
+        """PyTorch's name of memory_clock_rate_khz."""
+        return self.memory_clock_rate_khz
+
+    @property
+    def memory_bus_width(self) -> int:
+        """PyTorch's name of memory_bus_width_bits."""
+        return self.memory_bus_width_bits
+
+    @property
+    def is_multi_gpu_board(self) -> bool:
+        """Whether a board has several GPUs, which is not known: False."""
+        return False
+
 
 class AllocationStatistics(NamedTuple):
     """What a memory manager has done and holds. Sizes are in bytes.

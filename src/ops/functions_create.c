@@ -2,6 +2,7 @@
  * functions_create.c: tensors made of numbers, or like another one; triangles; comparisons of whole tensors.
  */
 #include "ops/functions.h"
+#include "ops/memory_format.h"
 
 #include <math.h>
 
@@ -140,15 +141,12 @@ static gn_status one_hot_call(const gn_argument *a, gn_results *results)
 
 /* ---- like another tensor ----------------------------------------------------------------------- */
 
-/* A tensor of the shape of `x`, whose elements are not set. */
+/* A tensor of the shape of `x`, whose elements are not set. Behind the device stands the format. */
 static gn_tensor *made_like(struct gni_scope *s, const gn_tensor *x, const gn_argument *dtype,
                             const gn_argument *device)
 {
-    gn_tensor *made = NULL;
-    if (gni_scope_is_ok(s))
-        s->status = gn_tensor_create(dtype->is_given ? dtype->dtype : x->dtype, x->ndim, x->sizes,
-                                     device->is_given ? device->device : x->device, &made);
-    return gni_scope_keep(s, s->status, made);
+    return gni_empty_format(s, dtype->is_given ? dtype->dtype : x->dtype, x,
+                            device->is_given ? device->device : x->device, device + 1);
 }
 
 static gn_status empty_like_call(const gn_argument *a, gn_results *results)
@@ -283,18 +281,22 @@ const gn_function gni_functions_create[] = {
     {"one_hot", NULL, "input: Tensor, num_classes: int = -1", 0, one_hot_call,
      "A 1 at the place that each element names, zeros elsewhere, along a new last dimension.",
      ">>> genesis.one_hot(genesis.tensor([1, 0]))\ntensor([[0, 1],\n        [1, 0]])"},
-    {"empty_like", NULL, "input: Tensor, dtype: dtype = None, device: device = None", 0,
+    {"empty_like", NULL,
+     "input: Tensor, dtype: dtype = None, device: device = None, *, memory_format: text = None", 0,
      empty_like_call, "A tensor of the same shape, whose elements are not set.",
      ">>> genesis.empty_like(genesis.zeros(2, 3)).shape\n(2, 3)"},
-    {"zeros_like", NULL, "input: Tensor, dtype: dtype = None, device: device = None", 0,
+    {"zeros_like", NULL,
+     "input: Tensor, dtype: dtype = None, device: device = None, *, memory_format: text = None", 0,
      zeros_like_call, "A tensor of the same shape, of zeros.",
      ">>> genesis.zeros_like(genesis.tensor([1, 2]))\ntensor([0, 0])"},
-    {"ones_like", NULL, "input: Tensor, dtype: dtype = None, device: device = None", 0,
+    {"ones_like", NULL,
+     "input: Tensor, dtype: dtype = None, device: device = None, *, memory_format: text = None", 0,
      ones_like_call, "A tensor of the same shape, of ones.",
      ">>> genesis.ones_like(genesis.tensor([3.0]))\ntensor([1.])"},
     {"full_like", NULL,
-     "input: Tensor, fill_value: operand, dtype: dtype = None, device: device = None", 0,
-     full_like_call, "A tensor of the same shape, of one number.",
+     "input: Tensor, fill_value: operand, dtype: dtype = None, device: device = None, *, "
+     "memory_format: text = None",
+     0, full_like_call, "A tensor of the same shape, of one number.",
      ">>> genesis.full_like(genesis.tensor([1, 2]), 5)\ntensor([5, 5])"},
     {"isclose", NULL,
      "input: Tensor, other: elements, rtol: number = 1e-5, atol: number = 1e-8, "

@@ -2,6 +2,7 @@
  * functions_random.c: tensors of random numbers. Each call takes the numbers of one offset of its generator.
  */
 #include "ops/functions.h"
+#include "ops/memory_format.h"
 
 #include "tensor/shape.h"
 
@@ -84,7 +85,8 @@ static gn_status like_another(const gn_argument *a, fill_call fill, gn_results *
     gn_tensor *like = a[0].operand.tensor;
     gn_tensor *made =
         gni_empty(&s, dtype_or(&a[1], like->dtype), like->ndim, like->sizes, a[2].device);
-    return gni_scope_give(&s, filled(&s, made, fill, a[3].generator), results);
+    made = filled(&s, made, fill, a[3].generator);
+    return gni_scope_give(&s, gni_to_format(&s, made, &a[4], GN_FORMAT_CONTIGUOUS, false), results);
 }
 
 static gn_status rand_like_call(const gn_argument *a, gn_results *results)
@@ -137,7 +139,8 @@ static gn_status randint_like_call(const gn_argument *a, gn_results *results)
     range_of(&a[1], &a[2], &low, &high);
     gn_tensor *made =
         gni_empty(&s, dtype_or(&a[4], like->dtype), like->ndim, like->sizes, a[5].device);
-    return gni_scope_give(&s, integers(&s, made, low, high, a[3].generator), results);
+    made = integers(&s, made, low, high, a[3].generator);
+    return gni_scope_give(&s, gni_to_format(&s, made, &a[6], GN_FORMAT_CONTIGUOUS, false), results);
 }
 
 static gn_status randperm_call(const gn_argument *a, gn_results *results)
@@ -405,7 +408,7 @@ enum {
     "device: device = None"
 #define LIKE                                                                    \
     "input: Tensor, dtype: dtype = None, device: device = None, *, generator: " \
-    "generator = None"
+    "generator = None, memory_format: text = None"
 
 const gn_function gni_functions_random[] = {
     {"rand", NULL, SHAPE, 0, rand_call, "Random numbers from 0 to before 1, all as likely.",
@@ -427,7 +430,7 @@ const gn_function gni_functions_random[] = {
      ">>> genesis.randint(3, 4, (2,))\ntensor([3, 3])"},
     {"randint_like", NULL,
      "input: Tensor, low: number = 0, high: number = None, *, generator: generator = None, "
-     "dtype: dtype = None, device: device = None",
+     "dtype: dtype = None, device: device = None, memory_format: text = None",
      0, randint_like_call, "Random integers in the same shape and dtype; one number is the end.",
      ">>> genesis.randint_like(genesis.zeros(2), 3, 4)\ntensor([3., 3.])"},
     {"randperm", NULL,

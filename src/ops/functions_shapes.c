@@ -3,6 +3,7 @@
  */
 #include "base/text.h"
 #include "ops/functions.h"
+#include "ops/memory_format.h"
 
 #include <string.h>
 
@@ -172,7 +173,7 @@ static gn_status contiguous_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor;
-    return gni_scope_give(&s, x->is_contiguous ? x : gni_clone(&s, x), results);
+    return gni_scope_give(&s, gni_to_format(&s, x, &a[1], GN_FORMAT_CONTIGUOUS, false), results);
 }
 
 /* ---- put together ------------------------------------------------------------------------------ */
@@ -442,7 +443,7 @@ const gn_function gni_functions_shapes[] = {
     {"tile", NULL, "input: Tensor, *dims: sizes", GN_FORM_METHOD, tile_call,
      "As repeat(), with counts that are missing taken as 1 in front.",
      ">>> genesis.tile(genesis.tensor([[1, 2]]), (2,))\ntensor([[1, 2, 1, 2]])"},
-    {"contiguous", NULL, "input: Tensor", 0, contiguous_call,
+    {"contiguous", NULL, "input: Tensor, *, memory_format: text = None", 0, contiguous_call,
      "The tensor itself if it is contiguous, else a copy that is.",
      ">>> genesis.contiguous(genesis.zeros(2, 3).T).is_contiguous()\nTrue"},
     {"stack", NULL, "tensors: tensors, dim: dim = 0", GN_FORM_OUT, stack_call,

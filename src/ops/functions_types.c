@@ -2,6 +2,7 @@
  * functions_types.c: types of elements: questions about them, conversions by name, and new tensors like another.
  */
 #include "ops/functions.h"
+#include "ops/memory_format.h"
 #include "ops/promote.h"
 
 #include <string.h>
@@ -66,6 +67,13 @@ static gn_status result_type_call(const gn_argument *a, gn_results *results)
 /* ---- conversions ------------------------------------------------------------------------------- */
 
 static gn_status clone_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    gn_tensor *x = a[0].operand.tensor;
+    return gni_scope_give(&s, gni_to_format(&s, x, &a[1], GN_FORMAT_CONTIGUOUS, true), results);
+}
+
+static gn_status copy_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     return gni_scope_give(&s, gni_clone(&s, a[0].operand.tensor), results);
@@ -190,9 +198,9 @@ const gn_function gni_functions_types[] = {
     {"result_type", NULL, "tensor1: values, tensor2: values -> dtype", 0, result_type_call,
      "The dtype that an operation on two tensors or numbers has.",
      ">>> genesis.result_type(genesis.tensor([1]), 1.5)\ngenesis.float32"},
-    {"clone", NULL, "input: Tensor", 0, clone_call, "A contiguous copy.",
-     ">>> genesis.clone(genesis.tensor([1, 2]))\ntensor([1, 2])"},
-    {"copy", NULL, "self: Tensor, order: text = 'C'", METHOD_ONLY, clone_call,
+    {"clone", NULL, "input: Tensor, *, memory_format: text = None", 0, clone_call,
+     "A contiguous copy.", ">>> genesis.clone(genesis.tensor([1, 2]))\ntensor([1, 2])"},
+    {"copy", NULL, "self: Tensor, order: text = 'C'", METHOD_ONLY, copy_call,
      "A contiguous copy, as NumPy names it.", ">>> genesis.ones(2).copy()\ntensor([1., 1.])"},
     {"astype", NULL,
      "self: Tensor, dtype: dtype, order: text = 'K', casting: text = 'unsafe', subok: bool = True, "

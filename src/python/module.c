@@ -320,7 +320,7 @@ static int names_publish(PyObject *module)
         tensor_op_functions,     tensor_reduction_functions, tensor_make_functions,
         tensor_create_functions, tensor_place_functions,     tensor_product_functions,
         tensor_dlpack_functions, tensor_index_functions,     random_functions,
-        autograd_functions,
+        autograd_functions,      autocast_functions,
     };
     PyObject *list = function_names();
     int status = list != NULL ? 0 : -1;
@@ -365,6 +365,8 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_subclass_functions) < 0 || modules_init(module) < 0 ||
         PyModule_AddFunctions(module, list_functions) < 0 ||
         PyModule_AddFunctions(module, optim_functions) < 0 || functions_init(module, state) < 0 ||
+        PyModule_AddFunctions(module, autocast_functions) < 0 ||
+        PyModule_AddFunctions(module, list_functions) < 0 || functions_init(module, state) < 0 ||
         names_publish(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());

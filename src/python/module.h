@@ -547,6 +547,17 @@ PyObject *tensor_detach(PyObject *self);
 extern PyMethodDef list_functions[];
 extern PyMethodDef optim_functions[]; /* python_optim.c */
 
+/* memory_format=: python_tensor_format.c. `*format` stays where none is given. */
+int format_from_python(struct module_state *state, const char *name, PyObject *object,
+                       gn_memory_format *format);
+int format_argument(PyObject *self, const char *name, PyObject *const *arguments, Py_ssize_t count,
+                    PyObject *keywords, gn_memory_format *format);
+/* The tensor itself if it has the format and need not be copied, else a copy. */
+PyObject *tensor_with_format(PyObject *self, gn_memory_format format, bool is_copied);
+
+/* Autocast: python_autocast.c. */
+extern PyMethodDef autocast_functions[];
+
 /* Captured graphs: python_graph.c. */
 int graph_class_init(PyObject *module);
 

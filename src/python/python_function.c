@@ -101,6 +101,7 @@ struct function {
     int required;         /* where the last parameter that must be given ends */
     bool has_late;        /* a default is known only at the call: a device, a generator */
     bool is_creation;     /* it takes a device, and so requires_grad= */
+    gn_autocast_rule rule;
     bool is_quick; /* a method's call without arguments, or with an integer, is quick_call()'s */
     gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
@@ -229,6 +230,7 @@ static void function_parse(struct function *function)
     bool is_by_name = false;
     const char *result = strstr(at, "-> ");
     function->result = result_parse(result);
+    function->rule = gn_autocast_find(function->row->name);
     if (function->result == RESULT_PAIR) {
         result += 3;
         while (*result != '\0' && function->result_names_count < RESULT_NAMES) {
@@ -1031,6 +1033,14 @@ static bool is_taped(const struct function *function, const struct call_frame *f
     return has_gradient;
 }
 
+static gn_status row_call(const struct function *function, const gn_argument *arguments,
+                          gn_results *results)
+{
+    if (gn_autocast_is_on())
+        return gn_autocast_call(function->rule, function->row, arguments, results);
+    return function->row->call(arguments, results);
+}
+
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
     gn_results results;
@@ -1063,7 +1073,7 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
         frame->arguments[0].operand.tensor = kept;
     }
     CALL_OPERATION(is_long(function, frame), status,
-                   function->row->call(frame->arguments, &results));
+                   row_call(function, frame->arguments, &results));
     gn_tensor_release(kept);
     if (frame->generator != NULL && frame->numbers.offset == frame->taken.offset)
         generator_give_back(frame->state, frame->generator, &frame->taken);
@@ -1164,7 +1174,7 @@ static bool quick_call(struct function *function, PyObject *self, PyObject *cons
     gn_status status;
     results_begin(&results);
     CALL_OPERATION(is_long_on(tensor_of(self)), status,
-                   function->row->call(frame.arguments, &results));
+                   row_call(function, frame.arguments, &results));
     if (status != GN_OK) {
         *made = error_raise_in(frame.state, function->name, status);
         return true;

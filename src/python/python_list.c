@@ -185,7 +185,51 @@ static PyObject *list_norm(PyObject *module, PyObject *arguments)
     return made;
 }
 
+/* _list_unscale(gradients, factor, found): gn_list_unscale(). */
+static PyObject *list_unscale(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *gradients, *factor, *found, *places, *made = NULL;
+    struct list list = {.tensors = NULL};
+    gn_tensor *multiplied = NULL, *finding;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!OO:_list_unscale", &PyTuple_Type, &gradients, &factor,
+                          &found) ||
+        (factor != Py_None && tensor_take(state, factor, &multiplied) < 0) ||
+        tensor_take(state, found, &finding) < 0 || (places = PyTuple_Pack(1, gradients)) == NULL)
+        return NULL;
+    if (places_take(state, &list, places) == 0) {
+        CALL_ALLOCATING(status, gn_list_unscale(list.count, list.tensors, multiplied, finding));
+        made = status == GN_OK ? Py_NewRef(Py_None) : error_raise_in(state, "unscale_", status);
+    }
+    Py_DECREF(places);
+    PyMem_Free(list.tensors);
+    return made;
+}
+
+/* _scale_update(scale, tracker, found, growth, backoff, interval): gn_scale_update(). */
+static PyObject *scale_update(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *objects[3];
+    gn_tensor *tensors[3];
+    double growth, backoff;
+    long long interval;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "OOOddL:_scale_update", &objects[0], &objects[1], &objects[2],
+                          &growth, &backoff, &interval))
+        return NULL;
+    for (int i = 0; i < 3; i++)
+        if (tensor_take(state, objects[i], &tensors[i]) < 0)
+            return NULL;
+    CALL_ALLOCATING(status,
+                    gn_scale_update(tensors[0], tensors[1], tensors[2], growth, backoff, interval));
+    return status == GN_OK ? Py_NewRef(Py_None) : error_raise_in(state, "update", status);
+}
+
 PyMethodDef list_functions[] = {
+    {"_list_unscale", list_unscale, METH_VARARGS, NULL},
+    {"_scale_update", scale_update, METH_VARARGS, NULL},
     {"_list_elementwise", list_elementwise, METH_VARARGS, NULL},
     {"_list_norm", list_norm, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -406,10 +406,15 @@ static PyObject *tensor_storage_offset(PyObject *self, PyObject *unused)
     return PyLong_FromLongLong(gn_tensor_get_offset(tensor_of(self)));
 }
 
-static PyObject *tensor_is_contiguous(PyObject *self, PyObject *unused)
+static PyObject *tensor_is_contiguous(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                      PyObject *keywords)
 {
-    (void)unused;
-    return PyBool_FromLong(gn_tensor_is_contiguous(tensor_of(self)));
+    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    if (count > 0 || keywords != NULL) {
+        if (format_argument(self, "is_contiguous", arguments, count, keywords, &format) < 0)
+            return NULL;
+    }
+    return PyBool_FromLong(gn_tensor_has_format(tensor_of(self), format));
 }
 
 static PyObject *tensor_dim(PyObject *self, PyObject *unused)
@@ -493,9 +498,22 @@ static PyObject *tensor_copy(PyObject *self, PyObject *unused)
     return made;
 }
 
-static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
+static PyObject *tensor_contiguous(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                   PyObject *keywords)
 {
-    return gn_tensor_is_contiguous(tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, unused);
+    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    if (format_argument(self, "contiguous", arguments, count, keywords, &format) < 0)
+        return NULL;
+    return tensor_with_format(self, format, false);
+}
+
+static PyObject *method_clone(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                              PyObject *keywords)
+{
+    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    if (format_argument(self, "clone", arguments, count, keywords, &format) < 0)
+        return NULL;
+    return tensor_with_format(self, format, true);
 }
 
 /* With the exception that a text is no device: it may have been meant as a dtype. */
@@ -524,6 +542,7 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
     bool is_copied = false;
     int flags = 0;
+    gn_memory_format format = GN_FORMAT_PRESERVE;
     for (Py_ssize_t i = 0; i < count + named; i++) {
         PyObject *name = i >= count ? PyTuple_GetItem(keywords, i - count) : NULL;
         if (arguments[i] == Py_None)
@@ -538,6 +557,11 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
             if (is_true < 0)
                 return NULL;
             is_copied |= is_true && PyUnicode_CompareWithASCIIString(name, "copy") == 0;
+            continue;
+        }
+        if (name != NULL && PyUnicode_CompareWithASCIIString(name, "memory_format") == 0) {
+            if (format_from_python(state, "to", arguments[i], &format) < 0)
+                return NULL;
             continue;
         }
         if (name != NULL && PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
@@ -565,19 +589,37 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
         if (device_from_python(state, arguments[i], &device) < 0)
             return name == NULL ? word_refuse(state, arguments[i]) : NULL;
     }
-    if (device == gn_tensor_get_device(tensor_of(self)))
-        return cast_to(self, dtype, is_copied);
+    bool is_moved = device != gn_tensor_get_device(tensor_of(self));
     PyObject *moved = tensor_move(self, device);
-    PyObject *made = moved != NULL ? cast_to(moved, dtype, false) : NULL;
+    PyObject *made = moved != NULL ? cast_to(moved, dtype, is_copied && !is_moved) : NULL;
     Py_XDECREF(moved);
-    return made;
+    if (made == NULL || format == GN_FORMAT_PRESERVE)
+        return made;
+    PyObject *ordered = tensor_with_format(made, format, false);
+    Py_DECREF(made);
+    return ordered;
 }
 
-#define CAST(name, dtype)                                          \
-    static PyObject *tensor_##name(PyObject *self, PyObject *none) \
-    {                                                              \
-        (void)none;                                                \
-        return cast_to(self, dtype, false);                        \
+/* x.float() and its like, with a memory format or without. */
+static PyObject *cast_by_name(PyObject *self, const char *name, gn_dtype dtype,
+                              PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    gn_memory_format format = GN_FORMAT_PRESERVE;
+    if (format_argument(self, name, arguments, count, keywords, &format) < 0)
+        return NULL;
+    PyObject *made = cast_to(self, dtype, false);
+    if (made == NULL || format == GN_FORMAT_PRESERVE)
+        return made;
+    PyObject *ordered = tensor_with_format(made, format, false);
+    Py_DECREF(made);
+    return ordered;
+}
+
+#define CAST(name, dtype)                                                                        \
+    static PyObject *tensor_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count, \
+                                   PyObject *keywords)                                           \
+    {                                                                                            \
+        return cast_by_name(self, #name, dtype, arguments, count, keywords);                     \
     }
 CAST(float, GN_FLOAT32)
 CAST(double, GN_FLOAT64)
@@ -906,10 +948,11 @@ static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
     return made;
 }
 
-#define CAST_ENTRY(name, type)                                                         \
-    {                                                                                  \
-#name, tensor_##name, METH_NOARGS,                                             \
-            #name "($self, /)\n--\n\nThe elements as " type "; itself where they are." \
+#define CAST_ENTRY(name, type)                                               \
+    {                                                                        \
+#name, WITH_VECTOR(tensor_##name),                                   \
+            #name "($self, memory_format=None)\n--\n\nThe elements as " type \
+                  "; itself where they are."                                 \
     }
 
 static PyMethodDef tensor_methods[] = {
@@ -926,19 +969,23 @@ static PyMethodDef tensor_methods[] = {
      "element_size($self, /)\n--\n\nBytes of an element."},
     {"storage_offset", tensor_storage_offset, METH_NOARGS,
      "storage_offset($self, /)\n--\n\nWhere the first element is in its storage, in elements."},
-    {"is_contiguous", tensor_is_contiguous, METH_NOARGS,
-     "is_contiguous($self, /)\n--\n\nWhether the elements follow each other in row-major order."},
+    {"is_contiguous", WITH_VECTOR(tensor_is_contiguous),
+     "is_contiguous($self, memory_format=None)\n--\n\n"
+     "Whether the elements follow each other in row-major order, or in that of a memory format."},
     {"stride", WITH_VECTOR(tensor_stride),
      "stride($self, dim=None)\n--\n\nElements from one index to the next: of all dimensions, or "
      "one."},
-    {"clone", tensor_clone, METH_NOARGS, "clone($self, /)\n--\n\nA contiguous copy."},
+    {"clone", WITH_VECTOR(method_clone),
+     "clone($self, *, memory_format=None)\n--\n\nA contiguous copy, or one in a memory format."},
     {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
     {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},
     {"__reduce__", tensor_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
-    {"contiguous", tensor_contiguous, METH_NOARGS,
-     "contiguous($self, /)\n--\n\nItself if it is contiguous, else a copy that is."},
+    {"contiguous", WITH_VECTOR(tensor_contiguous),
+     "contiguous($self, memory_format=None)\n--\n\n"
+     "Itself if it is contiguous, or has a memory format, else a copy that is so."},
     {"to", WITH_VECTOR(tensor_to),
-     "to($self, /, *what, dtype=None, device=None, copy=False, non_blocking=False)\n--\n\n"
+     "to($self, /, *what, dtype=None, device=None, copy=False, non_blocking=False, "
+     "memory_format=None)\n--\n\n"
      "With another dtype, or as another tensor is; itself where it is so, unless a copy is asked "
      "for."},
     CAST_ENTRY(float, "float32"),

@@ -14,6 +14,7 @@ struct creation {
     int ndim;
     gn_dtype dtype;
     gn_device *device;
+    gn_memory_format format; /* of empty() */
     bool is_pinned, requires_gradient;
 };
 
@@ -42,18 +43,16 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
                           PyObject *keywords, struct creation *creation)
 {
     PyObject *size = NULL, *pinned = NULL, *dtype = NULL, *device = NULL, *required = NULL;
+    PyObject *format = NULL;
     PyObject *key, *value;
     const struct {
         const char *name;
         PyObject **place;
-    } known[] = {{"dtype", &dtype},
-                 {"device", &device},
-                 {"size", &size},
-                 {"pin_memory", &pinned},
-                 {"requires_grad", &required}};
+    } known[] = {{"dtype", &dtype},       {"device", &device},          {"size", &size},
+                 {"pin_memory", &pinned}, {"requires_grad", &required}, {"memory_format", &format}};
     Py_ssize_t at = 0;
     while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
-        size_t i = 0, count = sizeof known / sizeof *known;
+        size_t i = 0, count = sizeof known / sizeof *known - (strcmp(name, "empty") != 0);
         while (i < count && PyUnicode_CompareWithASCIIString(key, known[i].name) != 0)
             i++;
         if (i == count) {
@@ -63,6 +62,8 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
         *known[i].place = value != Py_None ? value : NULL;
     }
     int is_pinned = pinned != NULL ? PyObject_IsTrue(pinned) : 0;
+    if (format != NULL && format_from_python(state, name, format, &creation->format) < 0)
+        return -1;
     int is_required = required != NULL ? PyObject_IsTrue(required) : 0;
     creation->is_pinned = is_pinned > 0;
     creation->requires_gradient = is_required > 0;
@@ -129,8 +130,8 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
         return NULL;
     if (creation.is_pinned)
         return create_pinned(state, "empty", &creation, NULL);
-    CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
-                                             creation.device, &tensor));
+    CALL_ALLOCATING(status, gn_tensor_create_format(creation.dtype, creation.ndim, creation.sizes,
+                                                    creation.device, creation.format, &tensor));
     return gradient_request(tensor_or_raise_in(state, "empty", status, tensor),
                             creation.requires_gradient);
 }
@@ -456,7 +457,7 @@ PyMethodDef tensor_create_functions[] = {
     CAT_FUNCTION(concatenate),
     {"empty", WITH_KEYWORDS(create_empty),
      "empty(*shape, size=None, dtype=None, device=None, pin_memory=False, "
-     "requires_grad=False)\n--\n\n"
+     "requires_grad=False, memory_format=None)\n--\n\n"
      "A tensor whose elements are not set.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.empty(2, 3).shape\n(2, 3)\n"},
     {"zeros", WITH_KEYWORDS(create_zeros),

@@ -121,6 +121,23 @@ int operand_take(struct module_state *state, const char *name, PyObject *object,
     return found > 0 ? 0 : -1;
 }
 
+/* An operation with autocast, which is on. */
+static gn_status elementwise_autocast(gn_op op, const gn_operand *given, int arity,
+                                      gn_tensor **result)
+{
+    gn_operand operands[3];
+    gn_tensor *made[3];
+    for (int i = 0; i < arity; i++)
+        operands[i] = given[i];
+    gn_status status = gn_autocast_operands(gn_autocast_find_operation(op), arity, operands, made);
+    if (status != GN_OK)
+        return status;
+    status = gn_elementwise(op, operands, result);
+    for (int i = 0; i < arity; i++)
+        gn_tensor_release(made[i]);
+    return status;
+}
+
 /* The result as a new tensor, or written into `out` where that is not NULL. `name`: that of the function; NULL for
  * an operator, whose operation has one. */
 static PyObject *operation_into(struct module_state *state, const char *name, gn_op op,
@@ -133,7 +150,10 @@ static PyObject *operation_into(struct module_state *state, const char *name, gn
     int found = operands_take(state, objects, arity, &operands);
     PyObject *made = NULL;
     if (found > 0 && out == NULL) {
-        CALL_OPERATION(false, status, gn_elementwise(op, operands.list, &result));
+        if (gn_autocast_is_on())
+            CALL_OPERATION(false, status, elementwise_autocast(op, operands.list, arity, &result));
+        else
+            CALL_OPERATION(false, status, gn_elementwise(op, operands.list, &result));
         made = tensor_or_raise_in(state, name, status, result);
     } else if (found > 0) {
         CALL_OPERATION(false, status, gn_elementwise_into(op, operands.list, tensor_of(out)));

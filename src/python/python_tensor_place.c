@@ -14,29 +14,52 @@ PyObject *tensor_move(PyObject *self, gn_device *device)
     return tensor_or_raise(tensor_state(self), status, moved);
 }
 
-static PyObject *method_cpu(PyObject *self, PyObject *unused)
+/* The tensor on a device, in a memory format; `object` is NULL or None where none is named. */
+static PyObject *moved_with_format(PyObject *self, const char *name, gn_device *device,
+                                   PyObject *object)
 {
-    (void)unused;
+    gn_memory_format format = GN_FORMAT_PRESERVE;
+    if (object != NULL && object != Py_None &&
+        format_from_python(tensor_state(self), name, object, &format) < 0)
+        return NULL;
+    PyObject *moved = tensor_move(self, device);
+    if (moved == NULL || format == GN_FORMAT_PRESERVE)
+        return moved;
+    PyObject *made = tensor_with_format(moved, format, false);
+    Py_DECREF(moved);
+    return made;
+}
+
+static PyObject *method_cpu(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"non_blocking", "memory_format", NULL};
+    PyObject *format = NULL;
+    int is_asynchronous = 0;
     gn_device *device;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|p$O:cpu", names, &is_asynchronous,
+                                     &format))
+        return NULL;
     gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
-    return status == GN_OK ? tensor_move(self, device) : error_raise(tensor_state(self), status);
+    return status == GN_OK ? moved_with_format(self, "cpu", device, format)
+                           : error_raise(tensor_state(self), status);
 }
 
 static PyObject *method_cuda(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"device", "non_blocking", NULL};
+    static char *names[] = {"device", "non_blocking", "memory_format", NULL};
     struct module_state *state = tensor_state(self);
-    PyObject *place = Py_None;
+    PyObject *place = Py_None, *format = NULL;
     int is_asynchronous = 0;
     gn_device *device;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op", names, &place, &is_asynchronous) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op$O:cuda", names, &place,
+                                     &is_asynchronous, &format) ||
         device_from_python(state, place, &device) < 0)
         return NULL;
     if (gn_device_get_type(device) != GN_DEVICE_CUDA) {
         PyErr_Format(PyExc_ValueError, "cuda() goes to a CUDA device, not to %R", place);
         return NULL;
     }
-    return tensor_move(self, device);
+    return moved_with_format(self, "cuda", device, format);
 }
 
 static PyObject *method_is_pinned(PyObject *self, PyObject *unused)
@@ -144,10 +167,11 @@ static PyObject *method_to_device(PyObject *self, PyObject *const *arguments, Py
 }
 
 PyMethodDef tensor_place_methods[] = {
-    {"cpu", method_cpu, METH_NOARGS,
-     "cpu($self, /)\n--\n\nThe tensor on the CPU; itself where it is there."},
+    {"cpu", WITH_KEYWORDS(method_cpu),
+     "cpu($self, non_blocking=False, *, memory_format=None)\n--\n\nThe tensor on the CPU; itself "
+     "where it is there."},
     {"cuda", WITH_KEYWORDS(method_cuda),
-     "cuda($self, device=None, non_blocking=False)\n--\n\n"
+     "cuda($self, device=None, non_blocking=False, *, memory_format=None)\n--\n\n"
      "The tensor on a CUDA device, the current one by default; itself where it is there."},
     {"is_pinned", method_is_pinned, METH_NOARGS,
      "is_pinned($self, /)\n--\n\nWhether its memory is page-locked."},

@@ -52,6 +52,20 @@ static double work_of(const gn_tensor *a, const gn_tensor *b)
     return by_a > by_b ? by_a : by_b;
 }
 
+/* The product with autocast, which is on. */
+static gn_status matmul_autocast(gn_tensor *a, gn_tensor *b, gn_tensor **result)
+{
+    gn_operand factors[] = {{.tensor = a}, {.tensor = b}};
+    gn_tensor *made[2];
+    gn_status status = gn_autocast_operands(gn_autocast_find("matmul"), 2, factors, made);
+    if (status != GN_OK)
+        return status;
+    status = gn_matmul(factors[0].tensor, factors[1].tensor, result);
+    gn_tensor_release(made[0]);
+    gn_tensor_release(made[1]);
+    return status;
+}
+
 static PyObject *product(struct module_state *state, gn_tensor *a, gn_tensor *b, PyObject *out)
 {
     gn_tensor *result;
@@ -60,7 +74,10 @@ static PyObject *product(struct module_state *state, gn_tensor *a, gn_tensor *b,
     if (blas_name(state) < 0)
         return NULL;
     if (out == NULL) {
-        CALL_OPERATION(is_long, status, gn_matmul(a, b, &result));
+        if (gn_autocast_is_on())
+            CALL_OPERATION(is_long, status, matmul_autocast(a, b, &result));
+        else
+            CALL_OPERATION(is_long, status, gn_matmul(a, b, &result));
         return tensor_or_raise(state, status, result);
     }
     CALL_OPERATION(is_long, status, gn_matmul_into(a, b, tensor_of(out)));

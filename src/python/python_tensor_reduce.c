@@ -107,6 +107,20 @@ static gn_status reduce_as(gn_reduction reduction, gn_tensor *tensor, uint32_t b
     return status;
 }
 
+/* A reduction with autocast, which is on. */
+static gn_status reduce_autocast(const char *name, gn_reduction reduction, gn_tensor *tensor,
+                                 uint32_t bits, bool is_kept, gn_tensor **result)
+{
+    gn_operand operand = {.tensor = tensor};
+    gn_tensor *made;
+    gn_status status = gn_autocast_operands(gn_autocast_find(name), 1, &operand, &made);
+    if (status != GN_OK)
+        return status;
+    status = gn_reduce(reduction, operand.tensor, bits, is_kept, result);
+    gn_tensor_release(made);
+    return status;
+}
+
 static void shapes_refuse(struct module_state *state, const char *name, const gn_tensor *result,
                           const gn_tensor *out)
 {
@@ -168,7 +182,10 @@ static PyObject *reduce_call(struct module_state *state, const char *name, gn_re
             0 ||
         out_refuse(state, name, &taken[ARGUMENT_INPUT], 1, taken[ARGUMENT_OUT]) < 0)
         return NULL;
-    if (taken[ARGUMENT_DTYPE] == NULL) {
+    if (taken[ARGUMENT_DTYPE] == NULL && taken[ARGUMENT_OUT] == NULL && gn_autocast_is_on()) {
+        CALL_OPERATION(is_long, status,
+                       reduce_autocast(name, reduction, tensor, bits, is_kept != 0, &result));
+    } else if (taken[ARGUMENT_DTYPE] == NULL) {
         CALL_OPERATION(is_long, status, gn_reduce(reduction, tensor, bits, is_kept != 0, &result));
     } else if (reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_PRODUCT &&
                reduction != GN_REDUCE_MEAN) {

@@ -89,6 +89,22 @@ MODULES = [
     "genesis._profiling",
     "genesis.backends.cuda",
     "genesis.backends.cuda_kernels",
+    "genesis.amp",
+    "genesis.amp.autocast_mode",
+    "genesis.amp.grad_scaler",
+    "genesis.cuda.amp",
+    "genesis.cpu.amp",
+    "genesis.backends.cpu",
+    "genesis.backends.cudnn",
+    "genesis.backends.mkl",
+    "genesis.backends.mkldnn",
+    "genesis.backends.mps",
+    "genesis.backends.openmp",
+    "genesis.accelerator",
+    "genesis.compiler",
+    "genesis.random",
+    "genesis.version",
+    "genesis._torch_names",
 ]
 # Classes of layers, and a function of nn.functional that their examples need.
 LAYERS = {

@@ -76,6 +76,7 @@ def test_no_place_is_forgotten():
         "from_dlpack",
         "mean",
         "prod",
+        "set_autocast_dtype",
         "sum",
         "tensor",
     }  # of C: below

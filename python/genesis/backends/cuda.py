@@ -1,4 +1,4 @@
-"""Memory for arrays on a GPU by shape and dtype: uninitialised storage and tensors.
+"""Memory for arrays on a GPU by shape and dtype, and switches under PyTorch's names.
 
 Examples
 --------
@@ -11,15 +11,30 @@ Examples
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import genesis
 from genesis import _C
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["CUDAStorage", "CUDATensor"]
+__all__ = [
+    "CUDAStorage",
+    "CUDATensor",
+    "cudnn_sdp_enabled",
+    "enable_cudnn_sdp",
+    "enable_flash_sdp",
+    "enable_math_sdp",
+    "enable_mem_efficient_sdp",
+    "flash_sdp_enabled",
+    "is_built",
+    "math_sdp_enabled",
+    "matmul",
+    "mem_efficient_sdp_enabled",
+    "sdp_kernel",
+]
 
 
 def _empty(
@@ -152,3 +167,120 @@ class CUDATensor(metaclass=_TensorOnGPU):
     ) -> genesis.Tensor:
         """Allocate, and fill with nothing."""
         return _empty(shape, dtype, device_id)
+
+
+# ---- switches ----
+
+
+def is_built() -> bool:
+    """Whether the library can use CUDA, should there be a GPU: it always can."""
+    return True
+
+
+class _Matmul:
+    """How exact matrix products on a GPU are: ``genesis.backends.cuda.matmul``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.backends.cuda.matmul.allow_tf32 = True
+    >>> genesis.get_float32_matmul_precision()
+    'high'
+    >>> genesis.backends.cuda.matmul.allow_tf32 = False
+    """
+
+    def __init__(self) -> None:
+        # PyTorch allows sums of halves in parts; sums are float32 here in any case.
+        self.allow_fp16_reduced_precision_reduction = True
+        self.allow_bf16_reduced_precision_reduction = True
+        self.allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether operands of float32 may be rounded to TF32."""
+        return genesis.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, is_allowed: bool) -> None:
+        genesis.set_float32_matmul_precision("high" if is_allowed else "highest")
+
+    @property
+    def fp32_precision(self) -> str:
+        """The same as ``"tf32"`` or ``"ieee"``."""
+        return "tf32" if self.allow_tf32 else "ieee"
+
+    @fp32_precision.setter
+    def fp32_precision(self, precision: str) -> None:
+        if precision not in ("tf32", "ieee", "none"):
+            raise ValueError(f"fp32_precision is 'tf32', 'ieee' or 'none', not {precision!r}")
+        self.allow_tf32 = precision == "tf32"
+
+
+matmul = _Matmul()
+
+_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def flash_sdp_enabled() -> bool:
+    """Whether enable_flash_sdp() is on. There is one way to compute attention, for all switches."""
+    return _sdp["flash"]
+
+
+def enable_flash_sdp(enabled: bool) -> None:
+    """Set a switch that PyTorch's programs set; attention is computed as before."""
+    _sdp["flash"] = bool(enabled)
+
+
+def mem_efficient_sdp_enabled() -> bool:
+    """Whether enable_mem_efficient_sdp() is on."""
+    return _sdp["mem_efficient"]
+
+
+def enable_mem_efficient_sdp(enabled: bool) -> None:
+    """As :func:`enable_flash_sdp`."""
+    _sdp["mem_efficient"] = bool(enabled)
+
+
+def math_sdp_enabled() -> bool:
+    """Whether enable_math_sdp() is on."""
+    return _sdp["math"]
+
+
+def enable_math_sdp(enabled: bool) -> None:
+    """As :func:`enable_flash_sdp`."""
+    _sdp["math"] = bool(enabled)
+
+
+def cudnn_sdp_enabled() -> bool:
+    """Whether enable_cudnn_sdp() is on."""
+    return _sdp["cudnn"]
+
+
+def enable_cudnn_sdp(enabled: bool) -> None:
+    """As :func:`enable_flash_sdp`."""
+    _sdp["cudnn"] = bool(enabled)
+
+
+@contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[None]:
+    """Set these switches for the time of a block.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> with genesis.backends.cuda.sdp_kernel(enable_math=False):
+    ...     genesis.backends.cuda.math_sdp_enabled()
+    False
+    """
+    before = dict(_sdp)
+    given = (enable_flash, enable_mem_efficient, enable_math, enable_cudnn)
+    _sdp.update(zip(_sdp, map(bool, given), strict=True))
+    try:
+        yield
+    finally:
+        _sdp.update(before)

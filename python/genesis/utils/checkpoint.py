@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import modules
+
 from genesis import _C
 from genesis.autograd.graph import saved_tensors_hooks
 
@@ -86,6 +88,23 @@ def _text(like: Any) -> str:
     return f"{like[1]} of shape {like[0]} on {like[2]}"
 
 
+def _autocast_modes() -> list[Any]:
+    """The mixed precision of this call, for the time when it is made again."""
+    if "genesis.amp" not in modules and not any(map(_C.is_autocast_enabled, ("cpu", "cuda"))):
+        return []
+    from genesis.amp import autocast
+
+    return [
+        autocast(
+            device,
+            dtype=_C.get_autocast_dtype(device),
+            enabled=_C.is_autocast_enabled(device),
+            cache_enabled=_C.is_autocast_cache_enabled(),
+        )
+        for device in ("cpu", "cuda")
+    ]
+
+
 def _never(_: Any) -> Any:
     raise RuntimeError("checkpoint: a value of a function that is being called again is asked for")
 
@@ -134,12 +153,15 @@ def checkpoint(
         )
     if not _C.is_grad_enabled():
         return function(*args, **kwargs)
-    from contextlib import nullcontext
+    from contextlib import ExitStack, nullcontext
 
     first, second = context_fn() if context_fn is not None else (nullcontext(), nullcontext())
+    modes = _autocast_modes()
 
     def again() -> Any:
-        with second:
+        with second, ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(mode)
             return function(*args, **kwargs)
 
     state = _C.get_rng_state() if preserve_rng_state else None

@@ -8,15 +8,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis.cpu import amp as amp
+
 __all__ = [
+    "current_device",
+    "device_count",
     "enable_pinned_memory",
     "get_num_threads",
+    "is_available",
     "is_pinned_memory_enabled",
     "memory_stats",
     "set_num_threads",
+    "synchronize",
 ]
 
 _is_pinned = False
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":  # at its first use
+        from importlib import import_module
+
+        return import_module("genesis.cpu.amp")
+    raise AttributeError(f"module 'genesis.cpu' has no attribute {name!r}")
 
 
 def enable_pinned_memory(enabled: bool = True) -> None:
@@ -42,6 +56,33 @@ def enable_pinned_memory(enabled: bool = True) -> None:
 def is_pinned_memory_enabled() -> bool:
     """Whether new CPU memory is to be page-locked."""
     return _is_pinned
+
+
+def is_available() -> bool:
+    """Whether there is a CPU.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cpu.is_available(), genesis.cpu.device_count(), genesis.cpu.current_device()
+    (True, 1, 'cpu')
+    """
+    return True
+
+
+def device_count() -> int:
+    """How many CPUs there are: one, with all of its processors."""
+    return 1
+
+
+def current_device() -> str:
+    """The device that is used: ``"cpu"``."""
+    return "cpu"
+
+
+def synchronize(device: Any = None) -> None:
+    """Compute what is pending."""
+    _C.flush()
 
 
 def get_num_threads() -> int:

@@ -14,7 +14,7 @@ from genesis._C import CUDAGraph, Event, OutOfMemoryError, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from os import PathLike
     from types import TracebackType
     from typing import Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from genesis._tuning import TuningChoice as TuningChoice
     from genesis._tuning import tuning_choices as tuning_choices
     from genesis._types import DeviceProperties
+    from genesis.cuda import amp as amp
 
     DeviceLike = _C.device | str | int | None
 
@@ -61,20 +62,27 @@ __all__ = [
     "enable_lazy_init",
     "enable_memory_debugging",
     "enable_profiling",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_kernel_fusion_failures",
     "get_rng_state",
+    "get_rng_state_all",
     "graph",
     "graph_pool_handle",
+    "init",
+    "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
     "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_cached",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
@@ -85,7 +93,11 @@ __all__ = [
     "memory_summary",
     "nvtx",
     "profiler",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
     "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_cache_size",
     "set_device",
     "set_kernel_fusion",
@@ -93,6 +105,7 @@ __all__ = [
     "set_memory_fraction",
     "set_per_process_memory_fraction",
     "set_rng_state",
+    "set_rng_state_all",
     "set_stream",
     "stream",
     "synchronize",
@@ -128,6 +141,15 @@ def __getattr__(name: str) -> Any:
         from genesis import _nvtx
 
         return _nvtx
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("genesis.cuda.amp")
+    if name.endswith("Tensor"):
+        from genesis import _torch_names
+
+        if name in _torch_names.TYPE_NAMES:
+            return _torch_names.tensor_type(name, "cuda")
     for module, names in _LATE.items():
         if name in names:
             from importlib import import_module
@@ -548,6 +570,19 @@ def reset_peak_memory_stats(device: DeviceLike = None) -> None:
         _memory.reset_peaks(manager)
 
 
+def reset_max_memory_allocated(device: DeviceLike = None) -> None:
+    """The older name of :func:`reset_peak_memory_stats`."""
+    reset_peak_memory_stats(device)
+
+
+reset_max_memory_cached = reset_max_memory_allocated
+
+
+def max_memory_cached(device: DeviceLike = None) -> int:
+    """The older name of :func:`max_memory_reserved`."""
+    return max_memory_reserved(device)
+
+
 def empty_cache(device: DeviceLike = None) -> None:
     """Give idle memory back to the driver, on every CUDA device in use, or on one.
 
@@ -861,6 +896,19 @@ def manual_seed(seed: int) -> None:
 manual_seed_all = manual_seed
 
 
+def seed() -> None:
+    """Begin with a seed that nobody knows, as :func:`genesis.seed`."""
+    _C.default_generator.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """The seed of the one generator of all devices."""
+    return _C.default_generator.initial_seed()
+
+
 def get_rng_state(device: DeviceLike = None) -> _C.Tensor:
     """Where the one generator of all devices is, as :func:`genesis.get_rng_state` gives it.
 
@@ -876,6 +924,58 @@ def get_rng_state(device: DeviceLike = None) -> _C.Tensor:
 def set_rng_state(new_state: _C.Tensor, device: DeviceLike = None) -> None:
     """Go on from where the generator of all devices was."""
     _C.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[_C.Tensor]:
+    """The state of the one generator, for each device.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.set_rng_state_all(genesis.cuda.get_rng_state_all())
+    """
+    return [_C.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state_all(new_states: Iterable[_C.Tensor]) -> None:
+    """Go on from such states: the first of them counts."""
+    for state in new_states:
+        _C.set_rng_state(state)
+        break
+
+
+def init() -> None:
+    """Start CUDA now, and not at its first use."""
+    enable_lazy_init(False)
+
+
+def ipc_collect() -> None:
+    """Nothing: memory that other processes had is given back when they let it go."""
+
+
+def is_tf32_supported() -> bool:
+    """Whether there is a CUDA device with instructions for TF32.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.is_tf32_supported() <= genesis.cuda.is_available()
+    True
+    """
+    return is_available() and get_device_capability() >= (8, 0)
+
+
+def get_arch_list() -> list[str]:
+    """The architectures that there are kernels for: that of each device.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> len(genesis.cuda.get_arch_list()) <= genesis.cuda.device_count()
+    True
+    """
+    found = {get_device_capability(index) for index in range(device_count())}
+    return [f"sm_{major}{minor}" for major, minor in sorted(found)]
 
 
 def enable_lazy_init(enabled: bool = True) -> None:
