@@ -42,7 +42,6 @@ extern const gn_function gni_functions_nn_norms[];
 extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_resampling[];
 extern const gn_function gni_functions_nn_margins[];
-extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_recurrent[];
 extern const gn_function gni_functions_nn_rotary[];
 
@@ -74,9 +73,6 @@ static inline gn_status gni_give_one(gn_tensor *tensor, gn_results *results)
     results->count = 1;
     return GN_OK;
 }
-
-/* The p-th root of the sum of the p-th powers of absolute values, of float32 or float64. */
-gn_tensor *gni_norm(struct gni_scope *scope, gn_tensor *x, double p, uint32_t dims, bool is_kept);
 
 /* `steps` numbers at equal distances between two ends, both among them, in float64. */
 gn_tensor *gni_spaced(struct gni_scope *scope, const double ends[2], int64_t steps,

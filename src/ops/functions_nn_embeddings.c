@@ -49,7 +49,7 @@ static void renormalize(struct gni_scope *s, gn_tensor *weight, gn_tensor *flat,
     gn_operand most = gni_floating(gni_scalar_double(max_norm->operand.scalar));
     gn_tensor *rows = gni_wide(s, gni_index_select(s, weight, 0, flat));
     double p = gni_scalar_double(norm_type->operand.scalar);
-    gn_tensor *length = gni_norm(s, rows, p, 2, true);
+    gn_tensor *length = gni_vector_norm(s, rows, p, 2, true);
     length = gni_scope_is_ok(s) ? gni_cast(s, length, rows->dtype) : NULL;
     gn_tensor *is_long = gni_binary(s, GN_OP_GREATER, gni_of(length), most);
     gn_tensor *above = gni_binary(s, GN_OP_ADD, gni_of(length), gni_floating(1e-7));

@@ -123,7 +123,7 @@ static gn_status normalize_call(const gn_argument *a, gn_results *results)
     gni_floating_require(&s, "input", x);
     uint32_t dims = gni_dims(&s, x, &dim);
     gn_tensor *wide = gni_wide(&s, x);
-    gn_tensor *length = gni_norm(&s, wide, p, dims, true);
+    gn_tensor *length = gni_vector_norm(&s, wide, p, dims, true);
     length = gni_scope_is_ok(&s) ? gni_cast(&s, length, wide->dtype) : NULL;
     length = gni_binary(&s, GN_OP_MAXIMUM, gni_of(length), a[3].operand);
     gn_tensor *made = gni_binary(&s, GN_OP_DIVIDE, gni_of(wide), gni_of(length));
@@ -144,7 +144,7 @@ static gn_status pairwise_distance_call(const gn_argument *a, gn_results *result
         return gni_scope_close(&s);
     uint32_t last = UINT32_C(1) << (apart->ndim - 1);
     double p = gni_scalar_double(a[2].operand.scalar);
-    gn_tensor *made = gni_norm(&s, apart, p, last, gni_is_set(&a[4]));
+    gn_tensor *made = gni_vector_norm(&s, apart, p, last, gni_is_set(&a[4]));
     return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
 
@@ -176,7 +176,7 @@ static gn_status pdist_call(const gn_argument *a, gn_results *results)
     gn_tensor *first = gni_index_select(&s, wide, 0, pairs_take(&s, places, true));
     gn_tensor *second = gni_index_select(&s, wide, 0, pairs_take(&s, places, false));
     gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(first), gni_of(second));
-    gn_tensor *made = gni_scope_is_ok(&s) ? gni_norm(&s, apart, p, 2, false) : NULL;
+    gn_tensor *made = gni_scope_is_ok(&s) ? gni_vector_norm(&s, apart, p, 2, false) : NULL;
     return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, x->dtype) : NULL, results);
 }
 

@@ -169,7 +169,6 @@ static gn_status std_mean_call(const gn_argument *a, gn_results *results)
 
 /* ---- norms and distances ----------------------------------------------------------------------- */
 
-gn_tensor *gni_norm(struct gni_scope *s, gn_tensor *x, double p, uint32_t dims, bool is_kept)
 gn_tensor *gni_vector_norm(struct gni_scope *s, gn_tensor *x, double p, uint32_t dims, bool is_kept)
 {
     if (p == 2) { /* in float64, where squares do not overflow */
@@ -200,7 +199,6 @@ static gn_status norm_call(const gn_argument *a, gn_results *results)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "p is a number or 'fro', not '%s'", a[1].text);
     gn_dtype dtype = a[4].is_given ? a[4].dtype : x->dtype;
     gn_tensor *wide = gni_wide(&s, gni_cast(&s, x, dtype));
-    gn_tensor *made = gni_norm(&s, wide, p, dims, gni_is_set(&a[3]));
     gn_tensor *made = gni_vector_norm(&s, wide, p, dims, gni_is_set(&a[3]));
     return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
@@ -225,7 +223,6 @@ static gn_status cdist_call(const gn_argument *a, gn_results *results)
         return gni_scope_give(&s, NULL, results);
     uint32_t last = UINT32_C(1) << (apart->ndim - 1);
     gn_tensor *made = x->sizes[x->ndim - 1] == 0 ? sum_of(&s, apart, last, false)
-                                                 : gni_norm(&s, apart, p, last, false);
                                                  : gni_vector_norm(&s, apart, p, last, false);
     return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
@@ -243,7 +240,6 @@ static gn_status cosine_similarity_call(const gn_argument *a, gn_results *result
     gn_tensor *made = sum_of(&s, product, dims, false);
     for (int i = 0; i < 2; i++) { /* both are broadcast, and have the dimension */
         gn_tensor *whole = gni_expand(&s, in[i].tensor, product->ndim, product->sizes);
-        gn_tensor *length = gni_cast(&s, gni_norm(&s, whole, 2, dims, false), product->dtype);
         gn_tensor *length =
             gni_cast(&s, gni_vector_norm(&s, whole, 2, dims, false), product->dtype);
         length = gni_binary(&s, GN_OP_MAXIMUM, gni_of(length), a[3].operand);

@@ -363,10 +363,9 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_dlpack_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_index_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_subclass_functions) < 0 || modules_init(module) < 0 ||
+        PyModule_AddFunctions(module, autocast_functions) < 0 ||
         PyModule_AddFunctions(module, list_functions) < 0 ||
         PyModule_AddFunctions(module, optim_functions) < 0 || functions_init(module, state) < 0 ||
-        PyModule_AddFunctions(module, autocast_functions) < 0 ||
-        PyModule_AddFunctions(module, list_functions) < 0 || functions_init(module, state) < 0 ||
         names_publish(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());

@@ -59,7 +59,6 @@ enum gni_rule {
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
     GNI_RULE_BINARY_LOSS, /* none */
-    GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
     GNI_RULE_CHOLESKY,    /* of those that follow: struct gni_linalg_details */
     GNI_RULE_LU,
     GNI_RULE_SOLVE,

@@ -303,9 +303,7 @@ def test_what_is_no_parameter_list():
     optimizer = optim.SGD([x])
     raises(TypeError, "param_group must be a dict", optimizer.add_param_group, [x])
     raises(TypeError, "ordered collections", optimizer.add_param_group, {"params": {x}})
-    raises(
-        ValueError, "some parameters appear in more", optimizer.add_param_group, {"params": [x]}
-    )
+    raises(ValueError, "some parameters appear in more", optimizer.add_param_group, {"params": [x]})
     with pytest.warns(UserWarning, match="duplicate parameters"):
         optim.SGD([x, x])
     with pytest.warns(FutureWarning, match="ordered collections"):

@@ -662,9 +662,7 @@ class _OfOthers(LRScheduler):
         name = type(self).__name__
         for i, scheduler in enumerate(schedulers):
             if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"{name} at index {i} should have `optimizer` as its attribute."
-                )
+                raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
                     f"{name} does not support `ReduceLROnPlateau` scheduler as it requires "
@@ -1163,8 +1161,7 @@ class OneCycleLR(_Cycles):
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(
-                "anneal_strategy must be one of 'cos' or 'linear', instead got "
-                f"{anneal_strategy}"
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
         self._schedule_phases = self._phases_make(float(pct_start * self.total_steps), three_phase)
         if three_phase:
