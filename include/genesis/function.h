@@ -61,7 +61,8 @@ typedef struct gn_argument {
         gn_tensor *const *tensors;
         const gn_key *keys;
         gn_device *device;       /* set even where none is given */
-        gn_generator *generator; /* of this call alone: it may take the numbers of one offset */
+        gn_generator *generator; /* of this call alone: it may take the numbers of one offset, which
+                                   it then leaves behind: its offset has changed */
         const char *text;
     };
 } gn_argument;

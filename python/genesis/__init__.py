@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from genesis import optim as optim
     from genesis import random as random
     from genesis import utils as utils
-    from genesis._explain import explain as explain
     from genesis import version as version
+    from genesis._explain import explain as explain
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
     from genesis._leaks import leak_scope as leak_scope

@@ -11,10 +11,10 @@ enum {
     ROUNDS_MOST = 99 /* of rejection: one in eight numbers or fewer needs another one */
 };
 
-/* A generator of its own for one call, which draws several times. */
-static gn_generator generator_split(const gn_generator *generator)
+/* A generator of its own for one call, which draws several times. It stands for the offset that is taken. */
+static gn_generator generator_split(gn_generator *generator)
 {
-    uint64_t mixed = generator->seed + generator->offset * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t mixed = generator->seed + generator->offset++ * UINT64_C(0x9e3779b97f4a7c15);
     mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
     return (gn_generator){.seed = mixed ^ mixed >> 31};
