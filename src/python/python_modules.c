@@ -106,9 +106,14 @@ static PyObject *attribute_get(PyObject *self, PyObject *object, PyObject *class
 {
     const struct attribute_object *attribute = (const struct attribute_object *)self;
     PyObject *name = attribute->name;
-    if (object == NULL)
-        return PyErr_Format(PyExc_AttributeError, "type object %R has no attribute '%U'", class,
-                            name);
+    if (object == NULL) {
+        PyObject *text = PyType_GetName((PyTypeObject *)class);
+        if (text != NULL)
+            PyErr_Format(PyExc_AttributeError, "type object '%U' has no attribute '%U'", text,
+                         name);
+        Py_XDECREF(text);
+        return NULL;
+    }
     PyObject *attributes = PyObject_GenericGetDict(object, NULL);
     if (attributes == NULL)
         return NULL;
