@@ -383,10 +383,39 @@ def test_names_that_a_class_knows():
     for place in range(150):
         setattr(four, f"layer{place}", nn.Identity())
     assert isinstance(four.layer149, nn.Identity) and four.layer0 is four._modules["layer0"]
+    kept = pickle.loads(pickle.dumps(vars(One)["value"]))
+    assert kept.__get__(one) is one.value
     copied = pickle.loads(pickle.dumps(Net()))
     assert copied.first.weight is copied.first._parameters["weight"]
     with pytest.raises(ValueError, match="the part is 0, 1 or 2"):
         genesis._C._ModuleAttribute("value", 3)
+
+
+def test_attributes_of_classes_come_first():
+    class One(nn.Module):
+        def __init__(self, names):
+            super().__init__()
+            for name in names:
+                setattr(self, name, nn.Identity())
+
+    class Mixin:
+        early, late = 1, property(lambda self: 2)
+
+    One(["early"])
+    assert "early" in vars(One)
+
+    class Both(One, Mixin):
+        pass
+
+    One(["late"])  # a class that has it is there already
+    assert "late" not in vars(One)
+    both = Both([])
+    assert both.early == 1 and both.late == 2 and Both.early == 1
+    both.early = 5
+    assert both.early == 5
+    plain = nn.Module()
+    plain.some_name = nn.Identity()
+    assert "some_name" not in vars(nn.Module) and isinstance(plain.some_name, nn.Identity)
 
 
 def test_calls_give_keywords_on():

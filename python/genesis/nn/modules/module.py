@@ -70,16 +70,40 @@ def indented(text: str, spaces: int = 2) -> str:
     return "\n".join([first, *((" " * spaces + one) if one.strip() else "" for one in rest)])
 
 
-_NAMES_MOST = 100  # of a class that are offered
+# ---- names that a class knows ----
+#
+# A class gets a descriptor for each name under which its objects register something: Python finds
+# it at once, and it looks where __getattr__ would (src/python/python_modules.c). Attributes that
+# classes have come first, as they do without it.
+
+_NAMES_MOST = 100  # of a class
+
+
+def _class_has(cls: Any, name: str) -> bool:
+    """Whether a class, or one that is derived of it, has an attribute."""
+    return any(name in one.__dict__ for one in cls.__mro__) or any(
+        _class_has(one, name) for one in cls.__subclasses__()
+    )
 
 
 def _offer(cls: Any, name: str, part: int) -> None:
-    """Let a class find parameters (0), buffers (1) or modules (2) of a name without __getattr__."""
+    """Give a class the descriptor of a parameter (0), a buffer (1) or a module (2)."""
     count = cls.__dict__.get("_offered_count", 0)
-    if count >= _NAMES_MOST or any(name in one.__dict__ for one in cls.__mro__):
-        return
-    setattr(cls, name, _C._ModuleAttribute(name, part))
-    cls._offered_count = count + 1
+    if count < _NAMES_MOST and cls is not Module and not _class_has(cls, name):
+        setattr(cls, name, _C._ModuleAttribute(name, part))
+        cls._offered_count = count + 1
+
+
+def _uncover(cls: Any) -> None:
+    """Give a class with several bases the attributes that a base's descriptors would hide."""
+    seen = [one.__dict__ for one in cls.__mro__]
+    for attributes in seen:
+        for name, value in list(attributes.items()):
+            if isinstance(value, _C._ModuleAttribute):
+                found = [one[name] for one in seen if name in one]
+                others = [one for one in found if not isinstance(one, _C._ModuleAttribute)]
+                if others:
+                    setattr(cls, name, others[0])
 
 
 def _check_name(self: Module, kind: str, name: Any, known: dict[str, Any]) -> None:
@@ -129,11 +153,16 @@ class Module(Calls, State):
     (2, 4)
     """
 
-    _names_are_data = False  # of children and parameters: those of containers are
+    _names_are_data = False  # as those of what containers hold
     _offered_count = 0
     dump_patches = False
     call_super_init = False
     training: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if len(cls.__bases__) > 1:
+            _uncover(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -300,7 +329,7 @@ class Module(Calls, State):
         self.add_module(name, module)
 
     def _offered(self, name: str, part: int) -> None:
-        """Note that there is a name, for quick access."""
+        """Something was registered under a name."""
         if not self._names_are_data:
             _offer(type(self), name, part)
 
