@@ -21,6 +21,7 @@ from genesis.nn.modules._calls import (
     register_module_parameter_registration_hook,
     registered,
 )
+from genesis.nn.modules._names import offer, uncover
 from genesis.nn.modules._state import State
 from genesis.nn.parameter import Buffer, Parameter
 
@@ -68,42 +69,6 @@ def indented(text: str, spaces: int = 2) -> str:
     """A text whose lines but the first are indented."""
     first, *rest = text.split("\n")
     return "\n".join([first, *((" " * spaces + one) if one.strip() else "" for one in rest)])
-
-
-# ---- names that a class knows ----
-#
-# A class gets a descriptor for each name under which its objects register something: Python finds
-# it at once, and it looks where __getattr__ would (src/python/python_modules.c). Attributes that
-# classes have come first, as they do without it.
-
-_NAMES_MOST = 100  # of a class
-
-
-def _class_has(cls: Any, name: str) -> bool:
-    """Whether a class, or one that is derived of it, has an attribute."""
-    return any(name in one.__dict__ for one in cls.__mro__) or any(
-        _class_has(one, name) for one in cls.__subclasses__()
-    )
-
-
-def _offer(cls: Any, name: str, part: int) -> None:
-    """Give a class the descriptor of a parameter (0), a buffer (1) or a module (2)."""
-    count = cls.__dict__.get("_offered_count", 0)
-    if count < _NAMES_MOST and cls is not Module and not _class_has(cls, name):
-        setattr(cls, name, _C._ModuleAttribute(name, part))
-        cls._offered_count = count + 1
-
-
-def _uncover(cls: Any) -> None:
-    """Give a class with several bases the attributes that a base's descriptors would hide."""
-    seen = [one.__dict__ for one in cls.__mro__]
-    for attributes in seen:
-        for name, value in list(attributes.items()):
-            if isinstance(value, _C._ModuleAttribute):
-                found = [one[name] for one in seen if name in one]
-                others = [one for one in found if not isinstance(one, _C._ModuleAttribute)]
-                if others:
-                    setattr(cls, name, others[0])
 
 
 def _check_name(self: Module, kind: str, name: Any, known: dict[str, Any]) -> None:
@@ -162,7 +127,7 @@ class Module(Calls, State):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if len(cls.__bases__) > 1:
-            _uncover(cls)
+            uncover(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -330,8 +295,8 @@ class Module(Calls, State):
 
     def _offered(self, name: str, part: int) -> None:
         """Something was registered under a name."""
-        if not self._names_are_data:
-            _offer(type(self), name, part)
+        if not self._names_are_data and type(self) is not Module:
+            offer(type(self), name, part)
 
     # ---- by name ----
 
@@ -609,7 +574,11 @@ def _replace(parameter: Any, fn: Callable[[_C.Tensor], _C.Tensor]) -> None:
     if made is parameter:
         return
     parameter.grad = None  # it would not fit
-    parameter.data = made
+    try:
+        parameter.data = made
+    except Exception:
+        parameter.grad = gradient
+        raise
     if gradient is not None and made_gradient is not gradient:
         if gradient.grad_fn is None:
             gradient.data = made_gradient
