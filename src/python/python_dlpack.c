@@ -92,8 +92,8 @@ static bool device_find(const int64_t pair[2], gn_device **device)
 }
 
 /*
- * The tensor that is handed over, as a new reference: one of the same memory, or a copy where one is asked for, or where the consumer
- * wants it on another device.
+ * The tensor that is handed over, as a new reference: one of the same memory, or a copy where one is asked for, or
+ * where the consumer wants it on another device.
  */
 static int target_take(struct module_state *state, gn_tensor *tensor, PyObject *asked,
                        int *is_copied, gn_tensor **target)

@@ -106,9 +106,14 @@ static PyObject *attribute_get(PyObject *self, PyObject *object, PyObject *class
 {
     const struct attribute_object *attribute = (const struct attribute_object *)self;
     PyObject *name = attribute->name;
-    if (object == NULL)
-        return PyErr_Format(PyExc_AttributeError, "type object %R has no attribute '%U'", class,
-                            name);
+    if (object == NULL) {
+        PyObject *text = PyType_GetName((PyTypeObject *)class);
+        if (text != NULL)
+            PyErr_Format(PyExc_AttributeError, "type object '%U' has no attribute '%U'", text,
+                         name);
+        Py_XDECREF(text);
+        return NULL;
+    }
     PyObject *attributes = PyObject_GenericGetDict(object, NULL);
     if (attributes == NULL)
         return NULL;
@@ -141,8 +146,22 @@ static int attribute_set(PyObject *self, PyObject *object, PyObject *value)
     return status;
 }
 
+/* For what pickles classes, too. */
+static PyObject *attribute_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const struct attribute_object *attribute = (const struct attribute_object *)self;
+    return Py_BuildValue("O(Oi)", Py_TYPE(self), attribute->name, (int)attribute->part);
+}
+
+static PyMethodDef attribute_methods[] = {
+    {"__reduce__", attribute_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyType_Slot attribute_slots[] = {
     {Py_tp_doc, "A parameter, a buffer or a module of objects of a class."},
+    {Py_tp_methods, attribute_methods},
     {Py_tp_new, attribute_new},
     {Py_tp_dealloc, attribute_free},
     {Py_tp_descr_get, attribute_get},

@@ -179,6 +179,8 @@ static void test_views(void)
     REFUSED(gn_tensor_view_storage(x, (gn_dtype)GN_DTYPE_COUNT, &result));
     REFUSED(gn_tensor_become(NULL, x));
     REFUSED(gn_tensor_become(x, NULL));
+    REFUSED(gn_tensor_set_data(NULL, x));
+    REFUSED(gn_tensor_set_data(x, NULL));
     REFUSED(gn_tensor_permute(NULL, &order, &result));
     REFUSED(gn_tensor_permute(x, &order, NULL));
     REFUSED(gn_tensor_expand(NULL, 1, &four, &result));

@@ -96,6 +96,9 @@ CASES = [
     ("AvgPool2d(2, ceil_mode=True, count_include_pad=False)", [(1, 1, 3, 3)]),
     ("AvgPool2d((1, 2), divisor_override=3)", [(1, 1, 2, 4)]),
     ("AvgPool3d(2)", [(1, 1, 2, 2, 4)]),
+    ("LPPool1d(2, 2, stride=1)", [(1, 2, 4)]),
+    ("LPPool2d(3, (2, 1), ceil_mode=True)", [(1, 1, 3, 2)]),
+    ("LPPool3d(1.5, 2)", [(1, 1, 2, 2, 3)]),
     ("AdaptiveAvgPool1d(3)", [(1, 2, 5)]),
     ("AdaptiveAvgPool2d((2, None))", [(1, 1, 3, 2)]),
     ("AdaptiveAvgPool3d(1)", [(1, 1, 2, 2, 3)]),
@@ -129,6 +132,9 @@ CASES = [
 
 # Modules whose text alone is compared.
 TEXTS = [
+    "MaxUnpool1d(2)",
+    "MaxUnpool2d((2, 3), 2, 1)",
+    "MaxUnpool3d(2, padding=1)",
     "Module()",
     "Sequential()",
     "Sequential(Linear(1, 2), Sequential(ReLU(), Identity()), ModuleList())",

@@ -115,7 +115,7 @@ LAYERS = {
     "dropout": "dropout",
     "normalization": "group_norm",
     "padding": "pad",
-    "pooling": "adaptive_max_pool1d",
+    "pooling": "lp_pool1d",
     "resize": "channel_shuffle",
     "sigmoid": "glu",
     "sparse": "embedding_bag",

@@ -136,6 +136,7 @@ def test_embedding_from_pretrained():
 # ---- what is refused ----
 
 WRONG = [
+    ("LPPool2d(0, 2)", ValueError, "norm_type must be a non-zero value, but got 0"),
     ("Conv2d(3, 4, 2, groups=2)", ValueError, "in_channels must be divisible by groups"),
     ("Conv2d(4, 3, 2, groups=2)", ValueError, "out_channels must be divisible by groups"),
     ("Conv2d(4, 3, 2, groups=0)", ValueError, "groups must be a positive integer"),

@@ -217,6 +217,10 @@ def test_conversions_keep_parameters():
         assert call() is net
         assert {one.dtype for one in net.parameters()} == {dtype}
         assert {one.grad.dtype for one in net.parameters()} == {dtype}
+    gradient = net.first.bias.grad
+    with pytest.raises(ValueError, match="its type is floating"):
+        net.type(genesis.int64)
+    assert net.first.bias.grad is gradient
     net.type(genesis.float64)
     assert net.count.dtype is genesis.float64
     net.float()
@@ -226,6 +230,40 @@ def test_conversions_keep_parameters():
         net.to(some=1)
     empty = Net().to_empty(device="cpu")
     assert empty.first.weight.shape == (4, 3) and isinstance(empty.first.weight, nn.Parameter)
+
+
+SIMULATED = """
+import copy
+import genesis as g
+from genesis import nn
+net = nn.Sequential(nn.Linear(3, 4), nn.Sequential(nn.Linear(4, 2)))
+weight, x = net[0].weight, g.ones(2, 3)
+net(x).sum().backward()
+wanted = weight.grad.tolist()
+assert net.cuda() is net and net[0].weight is weight
+assert str(weight.device) == str(weight.grad.device) == "cuda:0"
+assert net.state_dict()["1.0.bias"].is_cuda
+net(x.cuda()).sum().backward()
+assert g.allclose(weight.grad.cpu(), 2 * g.tensor(wanted), rtol=1e-4)
+other = copy.deepcopy(net).cpu()
+net.load_state_dict(other.state_dict())
+assert weight.is_cuda and other[0].weight.tolist() == weight.tolist()
+net.half().float().to("cpu")
+assert weight.grad.device.type == "cpu" and net(x).device.type == "cpu"
+layer = nn.Linear(2, 2, device="cuda")
+seen = []
+layer.register_full_backward_hook(lambda module, given, grads: seen.append(given[0].is_cuda))
+layer(g.ones(1, 2, device="cuda", requires_grad=True)).sum().backward()
+assert layer.weight.is_cuda and seen == [True]
+waiting = layer.weight.detach() * 0 + 3
+layer.weight.grad = None
+layer.weight.data = g.zeros(2, 2)
+assert waiting.tolist() == [[3, 3], [3, 3]] and layer.weight.tolist() == [[0, 0], [0, 0]]
+"""
+
+
+def test_modules_on_a_gpu(fresh):
+    fresh(SIMULATED, GENESIS_CUDA_DRIVER="sim")
 
 
 def test_a_parameter_of_a_graph_is_converted():
@@ -383,10 +421,39 @@ def test_names_that_a_class_knows():
     for place in range(150):
         setattr(four, f"layer{place}", nn.Identity())
     assert isinstance(four.layer149, nn.Identity) and four.layer0 is four._modules["layer0"]
+    kept = pickle.loads(pickle.dumps(vars(One)["value"]))
+    assert kept.__get__(one) is one.value
     copied = pickle.loads(pickle.dumps(Net()))
     assert copied.first.weight is copied.first._parameters["weight"]
     with pytest.raises(ValueError, match="the part is 0, 1 or 2"):
         genesis._C._ModuleAttribute("value", 3)
+
+
+def test_attributes_of_classes_come_first():
+    class One(nn.Module):
+        def __init__(self, names):
+            super().__init__()
+            for name in names:
+                setattr(self, name, nn.Identity())
+
+    class Mixin:
+        early, late = 1, property(lambda self: 2)
+
+    One(["early"])
+    assert "early" in vars(One)
+
+    class Both(One, Mixin):
+        pass
+
+    One(["late"])  # a class that has it is there already
+    assert "late" not in vars(One)
+    both = Both([])
+    assert both.early == 1 and both.late == 2 and Both.early == 1
+    both.early = 5
+    assert both.early == 5
+    plain = nn.Module()
+    plain.some_name = nn.Identity()
+    assert "some_name" not in vars(nn.Module) and isinstance(plain.some_name, nn.Identity)
 
 
 def test_calls_give_keywords_on():

@@ -147,9 +147,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     return _add(hook, module_hooks)
 
 
-def registered(
-    hooks: OrderedDict[int, Any], module: Any, name: str, value: Any
-) -> Any:  # what is to be registered: hooks may give another
+def registered(hooks: OrderedDict[int, Any], module: Any, name: str, value: Any) -> Any:
     """What is to be registered: a hook may give something else."""
     for hook in hooks.values():
         given = hook(module, name, value)

@@ -21,6 +21,7 @@ from genesis.nn.modules._calls import (
     register_module_parameter_registration_hook,
     registered,
 )
+from genesis.nn.modules._names import offer, uncover
 from genesis.nn.modules._state import State
 from genesis.nn.parameter import Buffer, Parameter
 
@@ -70,18 +71,6 @@ def indented(text: str, spaces: int = 2) -> str:
     return "\n".join([first, *((" " * spaces + one) if one.strip() else "" for one in rest)])
 
 
-_NAMES_MOST = 100  # of a class that are offered
-
-
-def _offer(cls: Any, name: str, part: int) -> None:
-    """Let a class find parameters (0), buffers (1) or modules (2) of a name without __getattr__."""
-    count = cls.__dict__.get("_offered_count", 0)
-    if count >= _NAMES_MOST or any(name in one.__dict__ for one in cls.__mro__):
-        return
-    setattr(cls, name, _C._ModuleAttribute(name, part))
-    cls._offered_count = count + 1
-
-
 def _check_name(self: Module, kind: str, name: Any, known: dict[str, Any]) -> None:
     """A name under which something can be registered."""
     if not isinstance(name, str):
@@ -129,11 +118,16 @@ class Module(Calls, State):
     (2, 4)
     """
 
-    _names_are_data = False  # of children and parameters: those of containers are
+    _names_are_data = False  # as those of what containers hold
     _offered_count = 0
     dump_patches = False
     call_super_init = False
     training: bool
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if len(cls.__bases__) > 1:
+            uncover(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
@@ -300,9 +294,9 @@ class Module(Calls, State):
         self.add_module(name, module)
 
     def _offered(self, name: str, part: int) -> None:
-        """Note that there is a name, for quick access."""
-        if not self._names_are_data:
-            _offer(type(self), name, part)
+        """Something was registered under a name."""
+        if not self._names_are_data and type(self) is not Module:
+            offer(type(self), name, part)
 
     # ---- by name ----
 
@@ -580,7 +574,11 @@ def _replace(parameter: Any, fn: Callable[[_C.Tensor], _C.Tensor]) -> None:
     if made is parameter:
         return
     parameter.grad = None  # it would not fit
-    parameter.data = made
+    try:
+        parameter.data = made
+    except Exception:
+        parameter.grad = gradient
+        raise
     if gradient is not None and made_gradient is not gradient:
         if gradient.grad_fn is None:
             gradient.data = made_gradient

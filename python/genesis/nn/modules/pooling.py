@@ -22,9 +22,15 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -263,6 +269,14 @@ class _Adaptive(Module):
         super().__init__()
         self.output_size = output_size
 
+    def _sizes(self, input: _C.Tensor) -> Any:
+        """The size of the output: None is that of the input."""
+        size = self.output_size
+        if not isinstance(size, (tuple, list)) or None not in size:
+            return size
+        own = input.shape[-len(size) :]
+        return tuple(other if one is None else one for one, other in zip(size, own, strict=True))
+
     def extra_repr(self) -> str:
         """The arguments."""
         return f"output_size={self.output_size}"
@@ -285,7 +299,7 @@ class AdaptiveAvgPool1d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool1d(input, self.output_size)
+        return F.adaptive_avg_pool1d(input, self._sizes(input))
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -305,7 +319,7 @@ class AdaptiveAvgPool2d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool2d(input, self.output_size)
+        return F.adaptive_avg_pool2d(input, self._sizes(input))
 
 
 class AdaptiveAvgPool3d(_Adaptive):
@@ -325,7 +339,7 @@ class AdaptiveAvgPool3d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool3d(input, self.output_size)
+        return F.adaptive_avg_pool3d(input, self._sizes(input))
 
 
 class _AdaptiveMax(_Adaptive):
@@ -355,7 +369,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+        return F.adaptive_max_pool1d(input, self._sizes(input), self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
@@ -370,7 +384,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+        return F.adaptive_max_pool2d(input, self._sizes(input), self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
@@ -385,4 +399,191 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+        return F.adaptive_max_pool3d(input, self._sizes(input), self.return_indices)
+
+
+class _MaxUnpool(Module):
+    """What the inverses of max pooling have in common."""
+
+    _dims: int
+
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = repeated(kernel_size, self._dims)
+        self.stride = repeated(kernel_size if stride is None else stride, self._dims)
+        self.padding = repeated(padding, self._dims)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Elements at the places that max pooling of sequences has taken them from, and 0 elsewhere.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding :
+        Those of the pooling.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.tensor([[1.0, 5.0, 3.0, 2.0]])
+    >>> genesis.nn.MaxUnpool1d(2)(*genesis.nn.MaxPool1d(2, return_indices=True)(x))
+    tensor([[0., 5., 3., 0.]])
+    """
+
+    _dims = 1
+
+    def forward(
+        self, input: _C.Tensor, indices: _C.Tensor, output_size: Sequence[int] | None = None
+    ) -> _C.Tensor:
+        """Compute the output."""
+        return F.max_unpool1d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Elements at the places that max pooling of images has taken them from, and 0 elsewhere.
+
+    The arguments are those of :class:`MaxUnpool1d`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.arange(4.0).view(1, 2, 2)
+    >>> genesis.nn.MaxUnpool2d(2)(*genesis.nn.MaxPool2d(2, return_indices=True)(x))
+    tensor([[[0., 0.],
+             [0., 3.]]])
+    """
+
+    _dims = 2
+
+    def forward(
+        self, input: _C.Tensor, indices: _C.Tensor, output_size: Sequence[int] | None = None
+    ) -> _C.Tensor:
+        """Compute the output."""
+        return F.max_unpool2d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Elements at the places that max pooling of volumes has taken them from, and 0 elsewhere.
+
+    The arguments are those of :class:`MaxUnpool1d`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> pooled = genesis.nn.MaxPool3d(2, return_indices=True)(genesis.ones(1, 4, 4, 4))
+    >>> genesis.nn.MaxUnpool3d(2)(*pooled).shape
+    (1, 4, 4, 4)
+    """
+
+    _dims = 3
+
+    def forward(
+        self, input: _C.Tensor, indices: _C.Tensor, output_size: Sequence[int] | None = None
+    ) -> _C.Tensor:
+        """Compute the output."""
+        return F.max_unpool3d(
+            input, indices, self.kernel_size, self.stride, self.padding, output_size
+        )
+
+
+class _LPPool(Module):
+    """What pooling by norms has in common."""
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        if norm_type == 0:
+            raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def _call(self, function: Any, input: _C.Tensor) -> _C.Tensor:
+        norm = float(self.norm_type)
+        return function(input, norm, self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, "
+            f"stride={self.stride}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    """The norm of each window of sequences, (N, C, L) or (C, L).
+
+    Parameters
+    ----------
+    norm_type : float
+        Which norm.
+    kernel_size : int or sequence of int
+        The window.
+    stride : int or sequence of int, optional
+        From one window to the next; None: the size of the window.
+    ceil_mode : bool
+        Whether a window may reach beyond the end.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nn.LPPool1d(2, 2)(genesis.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+    def forward(self, input: _C.Tensor) -> _C.Tensor:
+        """Compute the output."""
+        return self._call(F.lp_pool1d, input)
+
+
+class LPPool2d(_LPPool):
+    """The norm of each window of images, (N, C, H, W) or (C, H, W).
+
+    The arguments are those of :class:`LPPool1d`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nn.LPPool2d(2, 2)(genesis.ones(1, 1, 2, 2))
+    tensor([[[[2.]]]])
+    """
+
+    def forward(self, input: _C.Tensor) -> _C.Tensor:
+        """Compute the output."""
+        return self._call(F.lp_pool2d, input)
+
+
+class LPPool3d(_LPPool):
+    """The norm of each window of volumes, (N, C, D, H, W) or (C, D, H, W).
+
+    The arguments are those of :class:`LPPool1d`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nn.LPPool3d(1, 2)(genesis.ones(1, 1, 2, 2, 2))
+    tensor([[[[[8.]]]]])
+    """
+
+    def forward(self, input: _C.Tensor) -> _C.Tensor:
+        """Compute the output."""
+        return self._call(F.lp_pool3d, input)
