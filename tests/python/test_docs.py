@@ -105,27 +105,18 @@ MODULES = [
     "genesis.random",
     "genesis.version",
     "genesis._torch_names",
-]
-# Classes of layers, and a function of nn.functional that their examples need.
-LAYERS = {
-    "activation": "prelu",
-    "batchnorm": "batch_norm",
-    "conv": "conv3d",
-    "distance": "pairwise_distance",
-    "dropout": "dropout",
-    "normalization": "group_norm",
-    "padding": "pad",
-    "pooling": "lp_pool1d",
-    "resize": "channel_shuffle",
-    "sigmoid": "glu",
-    "sparse": "embedding_bag",
-}
-if hasattr(genesis.nn.functional, "normalize"):
-    MODULES.append("genesis.nn.utils.parametrizations")
-MODULES += [
-    f"genesis.nn.modules.{name}"
-    for name, needed in LAYERS.items()
-    if hasattr(genesis.nn.functional, needed)
+    "genesis.nn.modules.activation",
+    "genesis.nn.modules.batchnorm",
+    "genesis.nn.modules.conv",
+    "genesis.nn.modules.distance",
+    "genesis.nn.modules.dropout",
+    "genesis.nn.modules.normalization",
+    "genesis.nn.modules.padding",
+    "genesis.nn.modules.pooling",
+    "genesis.nn.modules.resize",
+    "genesis.nn.modules.sigmoid",
+    "genesis.nn.modules.sparse",
+    "genesis.nn.utils.parametrizations",
 ]
 CLASSES = [
     "device",

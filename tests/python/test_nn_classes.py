@@ -1,6 +1,5 @@
 """Modules beside PyTorch's recorded results: text, state, outputs, gradients, and types."""
 
-import functools
 import json
 import re
 from pathlib import Path
@@ -20,21 +19,6 @@ def close(found, wanted, tolerance=1e-5):
     numpy.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
-def where_it_is_there(test):
-    """Skip a test of a class whose function this version does not have."""
-
-    @functools.wraps(test)
-    def call(*args, **kwargs):
-        try:
-            return test(*args, **kwargs)
-        except AttributeError as error:
-            if error.obj is not nn.functional:
-                raise
-            pytest.skip(f"there is no nn.functional.{error.name}")
-
-    return call
-
-
 @pytest.mark.parametrize("made", [*(made for made, _ in cases.CASES), *cases.TEXTS])
 def test_text_and_state(made):
     found = cases.described(genesis, made)
@@ -43,7 +27,6 @@ def test_text_and_state(made):
 
 
 @pytest.mark.parametrize("made, shapes", cases.CASES, ids=[made for made, _ in cases.CASES])
-@where_it_is_there
 def test_outputs_and_gradients(made, shapes):
     found, wanted = cases.run(genesis, made, shapes), RECORDED[made]
     assert found["output"][0] == wanted["output"][0]
@@ -64,7 +47,6 @@ FLOATING = [
 
 
 @pytest.mark.parametrize("made, shapes", FLOATING, ids=[made for made, _ in FLOATING])
-@where_it_is_there
 def test_bfloat16_and_strided_inputs(made, shapes):
     module = eval(made, NAMES)
     tensors = [genesis.tensor(cases.numbers(cases.count_of(one), 3)).reshape(one) for one in shapes]
@@ -184,20 +166,17 @@ WRONG = [
 
 
 @pytest.mark.parametrize("made, kind, text", WRONG, ids=[made for made, _, _ in WRONG])
-@where_it_is_there
 def test_what_is_refused(made, kind, text):
     with pytest.raises(kind) as caught:
         eval(made, {**NAMES, "genesis": genesis})
     assert re.search(text, str(caught.value))
 
 
-@where_it_is_there
 def test_an_instance_norm_without_parameters_warns_about_its_size():
     with pytest.warns(UserWarning, match="does not match num_features"):
         nn.InstanceNorm1d(3)(genesis.ones(2, 4, 5))
 
 
-@where_it_is_there
 def test_empty_batches():
     for layer, shape, wanted in (
         (nn.Linear(5, 3), (0, 5), (0, 3)),
@@ -213,7 +192,6 @@ def test_empty_batches():
     assert found.shape == (0, 4, 2)
 
 
-@where_it_is_there
 def test_transposed_convolutions_have_a_size_among_the_possible_ones():
     layer, x = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), genesis.ones(1, 2, 4, 5)
     assert layer(x).shape == (1, 3, 7, 9)

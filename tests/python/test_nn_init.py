@@ -111,7 +111,6 @@ def test_sparse():
         init.sparse_(parameter(2), 0.5)
 
 
-@pytest.mark.skipif(not hasattr(genesis.linalg, "qr"), reason="there is no linalg.qr")
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (3, 2, 4)])
 def test_orthogonal(shape):
     one = init.orthogonal_(parameter(*shape), gain=2.0).detach().reshape(shape[0], -1)
