@@ -72,6 +72,9 @@ struct gni_backend {
                          gn_tensor *result, gn_stream *stream);
     size_t softmax_row_bytes; /* of the longest row that it takes, as it is computed; 0: any */
 
+    /* Queries that causal attention takes at a time, so that it leaves out keys that none of them sees; 0: all at once. */
+    int64_t attention_rows;
+
     /* (optional) Runs a list program on a group of entries: ops/list_program.h. NULL: they are run one by one. */
     gn_status (*run_list)(const struct gni_list_program *list, gn_stream *stream);
 

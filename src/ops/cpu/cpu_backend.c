@@ -11,6 +11,7 @@ const struct gni_backend gni_cpu_backend = {
     .reduce = gni_cpu_reduce,
     .softmax = gni_cpu_softmax,
     .softmax_row_bytes = GNI_SOFTMAX_ROW_BYTES,
+    .attention_rows = 128,
     .random = gni_cpu_random,
     .extreme = gni_cpu_extreme,
     .cumulate = gni_cpu_cumulate,
