@@ -60,7 +60,8 @@ typedef struct gn_argument {
         gn_tensor *const *tensors;
         const gn_key *keys;
         gn_device *device;       /* set even where none is given */
-        gn_generator *generator; /* of this call alone: it may take the numbers of one offset */
+        gn_generator *generator; /* of this call alone: it may take the numbers of one offset, and
+                                    leaves them to the next call where it takes none */
         const char *text;
     };
 } gn_argument;
