@@ -62,7 +62,7 @@ typedef struct gn_argument {
         const gn_key *keys;
         gn_device *device;       /* set even where none is given */
         gn_generator *generator; /* of this call alone: it may take the numbers of one offset, which
-                                   it then leaves behind: its offset has changed */
+                                    changes the offset; else they are left to the next call */
         const char *text;
     };
 } gn_argument;

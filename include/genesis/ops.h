@@ -154,7 +154,7 @@ extern "C" {
       "The derivative of digamma of the second, as often as the first says: 1 to 32 times.")       \
     X(SINC, sinc, 1, FLOAT, "sinc", "", GN_UNARY, "sin(pi x) / (pi x), and 1 at 0.")               \
     X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
-    X(RELU, relu, 1, NUMBER, "relu", "", "input: operand, inplace: bool = False",                   \
+    X(RELU, relu, 1, NUMBER, "relu", "", "input: operand, inplace: bool = False",                  \
       "The value, or 0 if that is larger.")                                                        \
     X(RELU6, relu6, 1, NUMBER, "relu6", "", "input: operand, inplace: bool = False",               \
       "x, but at least 0 and at most 6.")                                                          \

@@ -76,6 +76,9 @@ struct gni_backend {
     int64_t
         softmax_columns_least; /* shorter rows are a row program, which is as fast, and fuses with what follows */
 
+    /* Queries that causal attention takes at a time, so that it leaves out keys that none of them sees; 0: all at once. */
+    int64_t attention_rows;
+
     /* (optional) Runs a list program on a group of entries: ops/list_program.h. NULL: they are run one by one. */
     gn_status (*run_list)(const struct gni_list_program *list, gn_stream *stream);
 

@@ -1,9 +1,11 @@
 /*
  * functions_nn_attention.c: genesis.nn.functional: attention, written out: a product, a softmax, and another product.
  *
- * Scale, mask, softmax and rounding are one row program between the products. Which keys are not to be seen follows from
- * comparing places where the attention is causal: there is no mask in memory.
+ * Mask, softmax and rounding are one row program between the products. Which keys are not to be seen follows from comparing
+ * places where the attention is causal: there is no mask in memory. The query is scaled, so that products of halves do not
+ * overflow.
  */
+#include "ops/backend.h"
 #include "ops/functions_nn.h"
 
 #include <math.h>
@@ -18,8 +20,7 @@ struct attention {
 };
 
 enum {
-    BLOCK_LEAST = 128, /* queries of a block, where the attention is causal */
-    BLOCKS_MOST = 8,
+    BLOCKS_MOST = 8, /* of queries, where the attention is causal */
 };
 
 /* The size of a dimension, counted from the end. */
@@ -149,7 +150,7 @@ static gn_tensor *scores_mask(struct gni_scope *s, const struct attention *a, gn
     if (!gni_scope_is_ok(s))
         return NULL;
     if (mask != NULL && mask->dtype != GN_BOOL)
-        return gni_binary(s, GN_OP_ADD, gni_of(wide), gni_of(gni_cast(s, mask, wide->dtype)));
+        return gni_binary(s, GN_OP_ADD, gni_of(wide), gni_of(mask));
     if (a->is_causal)
         mask = causal_mask(s, a, wide);
     return mask != NULL ? gni_where(s, mask, gni_of(wide), gni_floating(-INFINITY)) : wide;
@@ -228,15 +229,14 @@ static gn_tensor *attend_by_blocks(struct gni_scope *s, const struct attention *
     return gni_scope_is_ok(s) ? gni_cat(s, count, parts, parts[0]->ndim - 2) : NULL;
 }
 
-/* How many queries are a block; 0: all are one. On a GPU one kernel of all is better, and what is dropped is drawn at
- * once. */
+/* How many queries are a block; 0: all are one. What is dropped is drawn at once. */
 static int64_t block_size(const struct attention *a)
 {
+    int64_t least = gni_backend_get(a->query->device)->attention_rows;
     int64_t each = (a->rows + BLOCKS_MOST - 1) / BLOCKS_MOST;
-    bool is_divided = a->is_causal && a->dropout == 0 && a->rows >= 2 * BLOCK_LEAST &&
-                      a->columns >= 2 * BLOCK_LEAST &&
-                      gn_device_get_type(a->query->device) == GN_DEVICE_CPU;
-    return !is_divided ? 0 : each > BLOCK_LEAST ? each : BLOCK_LEAST;
+    bool is_divided = a->is_causal && a->dropout == 0 && least > 0 && a->rows >= 2 * least &&
+                      a->columns >= 2 * least;
+    return !is_divided ? 0 : each > least ? each : least;
 }
 
 static gn_status attention_call(const gn_argument *arguments, gn_results *results)

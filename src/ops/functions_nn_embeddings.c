@@ -72,7 +72,7 @@ static gn_tensor *gradient_adjust(struct gni_scope *s, gn_tensor *rows, gn_tenso
         gn_tensor *counts = gni_bincount(s, flat, NULL, weight->sizes[0]);
         counts = gni_unsqueeze(s, gni_index_select(s, counts, 0, flat), 1);
         gn_tensor *none = gni_binary(s, GN_OP_SUBTRACT, gni_of(rows), gni_of(fixed));
-        counts = gni_scope_is_ok(s) ? gni_cast(s, counts, gni_wide(s, rows)->dtype) : NULL;
+        counts = gni_cast(s, counts, gni_dtypes[rows->dtype].compute);
         gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(none), gni_of(counts));
         made = gni_binary(s, GN_OP_ADD, gni_of(share), gni_of(fixed));
         made = gni_scope_is_ok(s) ? gni_cast(s, made, rows->dtype) : NULL;

@@ -152,27 +152,19 @@ static gn_tensor *spread(struct gni_scope *s, gn_tensor *one, const gn_tensor *x
     return one != NULL ? gni_reshape_values(s, one, x->ndim, sizes) : NULL;
 }
 
-/* The elements that each statistic is made of: of several channels the same ones. */
-static int64_t count_of(const gn_tensor *x, uint32_t dims)
-{
-    return gni_dims_count(x, dims);
-}
-
-/* A running statistic takes over a part of a new one, which lies in the way of keepdim. */
+/* A running statistic takes over a part of a new one, which has the same elements in another shape. */
 static void running_update(struct gni_scope *s, gn_tensor *running, gn_tensor *latest,
                            double momentum)
 {
-    if (!gni_scope_is_ok(s))
-        return;
-    latest = gni_reshape_values(s, latest, running->ndim, running->sizes);
-    latest = gni_scope_is_ok(s) && gni_dtype_is_half(running->dtype)
-                 ? latest
-                 : gni_cast(s, latest, running->dtype);
-    gn_tensor *held = gni_wide(s, running);
-    gn_tensor *kept = gni_binary(s, GN_OP_MULTIPLY, gni_of(held), gni_floating(1 - momentum));
+    latest = gni_scope_is_ok(s) ? gni_reshape_values(s, latest, 1, running->sizes) : NULL;
+    gn_tensor *kept =
+        gni_binary(s, GN_OP_MULTIPLY, gni_of(gni_wide(s, running)), gni_floating(1 - momentum));
     gn_tensor *taken = gni_binary(s, GN_OP_MULTIPLY, gni_of(latest), gni_floating(momentum));
-    gn_tensor *made = gni_binary(s, GN_OP_ADD, gni_of(kept), gni_of(taken));
-    gni_assign(s, running, gni_of(gni_scope_is_ok(s) ? gni_cast(s, made, running->dtype) : NULL));
+    if (gni_scope_is_ok(s) && running->dtype == GN_FLOAT32)
+        taken = gni_cast(s, taken, GN_FLOAT32);
+    if (gni_scope_is_ok(s))
+        s->status =
+            gn_elementwise_into(GN_OP_ADD, (gn_operand[]){gni_of(kept), gni_of(taken)}, running);
 }
 
 /* Both running statistics: the variance is that of the channels' population. */
@@ -209,16 +201,26 @@ static gn_tensor *channels_normalize(struct gni_scope *s, const struct batch *b,
     return gni_scope_is_ok(s) ? gni_cast(s, made, b->x->dtype) : NULL;
 }
 
-/* With the input's own statistics over some dimensions. */
-static gn_tensor *by_own(struct gni_scope *s, const struct batch *b, uint32_t dims)
+/* With the input's own statistics over some dimensions. What the result is made of is released before the running
+ * statistics are written: what somebody holds would be stored. */
+static gn_tensor *by_own(struct gni_scope *outer, const struct batch *b, uint32_t dims)
 {
-    gn_tensor *wide = gni_wide(s, b->x);
-    gn_tensor *mean = gni_reduce(s, GN_REDUCE_MEAN, wide, dims, true);
-    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(wide), gni_of(mean));
-    gn_tensor *variance = mean_of_squares(s, apart, dims);
-    gn_tensor *made = channels_normalize(s, b, apart, scale_of(s, variance, b->eps));
-    if (gni_scope_is_ok(s) && b->x->count > 0)
-        statistics_update(s, b, mean, variance, count_of(b->x, dims));
+    struct gni_scope s = {0};
+    gn_tensor *wide = gni_wide(&s, b->x), *made = NULL;
+    gn_tensor *mean = gni_reduce(&s, GN_REDUCE_MEAN, wide, dims, true);
+    gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(wide), gni_of(mean));
+    gn_tensor *variance = mean_of_squares(&s, apart, dims);
+    gn_tensor *result = channels_normalize(&s, b, apart, scale_of(&s, variance, b->eps));
+    gn_tensor *kept[] = {mean, variance};
+    for (int i = 0; i < 2; i++) {
+        if (gni_scope_is_ok(&s))
+            gn_tensor_retain(kept[i]);
+        kept[i] = gni_scope_keep(outer, s.status, kept[i]);
+    }
+    gn_status status = gni_scope_end(&s, result, &made);
+    made = gni_scope_keep(outer, status, made);
+    if (gni_scope_is_ok(outer) && b->x->count > 0)
+        statistics_update(outer, b, kept[0], kept[1], gni_dims_count(b->x, dims));
     return made;
 }
 
@@ -241,7 +243,7 @@ static gn_status batch_norm_call(const gn_argument *a, gn_results *results)
     uint32_t dims = ((UINT32_C(1) << b.x->ndim) - 1) & ~UINT32_C(2);
     if (is_own && b.eps == 0)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "eps is above 0 in training");
-    if (is_own && count_of(b.x, dims) == 1)
+    if (is_own && gni_dims_count(b.x, dims) == 1)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
                        "input of shape %s has one value in each channel: training needs more",
                        gni_shape_text(b.x->ndim, b.x->sizes).text);
@@ -256,7 +258,7 @@ static gn_status instance_norm_call(const gn_argument *a, gn_results *results)
     if (!gni_scope_is_ok(&s))
         return gni_scope_close(&s);
     uint32_t dims = b.x->ndim > 2 ? last_dims(b.x, b.x->ndim - 2) : 0;
-    if (is_own && (dims == 0 || count_of(b.x, dims) == 1))
+    if (is_own && (dims == 0 || gni_dims_count(b.x, dims) == 1))
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
                        "input of shape %s has one value in each channel of an instance: its "
                        "statistics need more",
@@ -277,6 +279,10 @@ static void group_check(struct gni_scope *s, const gn_argument *a)
     else if (groups < 1 || x->sizes[1] % groups != 0)
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "%lld channels are not divided into %lld groups",
                        (long long)x->sizes[1], (long long)groups);
+    else if (x->count == groups)
+        gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
+                       "input of shape %s has one value in each group: at least two are needed",
+                       gni_shape_text(x->ndim, x->sizes).text);
     for (int i = 2; i < 4 && gni_scope_is_ok(s); i++) {
         const gn_tensor *one = a[i].operand.tensor;
         if (one != NULL && (one->ndim != 1 || one->sizes[0] != x->sizes[1]))

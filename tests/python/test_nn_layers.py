@@ -317,6 +317,7 @@ WRONG = {
     "batch_norm eps": (lambda: F.batch_norm(X, None, None, training=True, eps=0.0), "eps"),
     "instance_norm": (lambda: F.instance_norm(X[..., None]), "one value"),
     "group_norm": (lambda: F.group_norm(X, 3), "3 groups"),
+    "group_norm of one": (lambda: F.group_norm(X[:1], 4), "one value"),
     "local_response_norm": (lambda: F.local_response_norm(X, 2), "one dimension more"),
     "dropout": (lambda: F.dropout(X, 1.5), "between 0 and 1, but got 1.5"),
     "dropout of integers": (lambda: F.dropout(INDEX), "floating"),

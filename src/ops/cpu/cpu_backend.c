@@ -13,6 +13,7 @@ const struct gni_backend gni_cpu_backend = {
     .softmax = gni_cpu_softmax,
     .softmax_row_bytes = GNI_SOFTMAX_ROW_BYTES,
     .softmax_columns_least = 8193,
+    .attention_rows = 128,
     .random = gni_cpu_random,
     .extreme = gni_cpu_extreme,
     .cumulate = gni_cpu_cumulate,
