@@ -136,8 +136,6 @@ static void lstm_step(struct gni_scope *s, const struct layer *layer, gn_tensor 
         return;
     state->of[0] = gni_cast(s, shown.tensor, layer->dtype);
     state->of[1] = gni_cast(s, cell, layer->dtype);
-    if (layer->projection != NULL)
-        state->of[0] = linear(s, state->of[0], layer->projection);
 }
 
 /* h' = n + z (h - n), n = tanh(x_n + r (h_n + b_n)); the gates are r, z, n. */
@@ -195,6 +193,8 @@ static void step_keep(struct gni_scope *s, const struct layer *layer, gn_tensor 
     gn_status status = step_run(layer, x, state);
     for (int i = 0; i < layer->states; i++)
         state->of[i] = gni_scope_keep(s, status, state->of[i]);
+    if (layer->projection != NULL)
+        state->of[0] = linear(s, state->of[0], layer->projection);
 }
 
 /* ---- a layer ------------------------------------------------------------------------------------ */
