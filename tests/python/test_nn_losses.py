@@ -208,3 +208,11 @@ def test_older_arguments_of_classes_warn():
     with pytest.warns(UserWarning, match="please use reduction='none'"):
         assert nn.CrossEntropyLoss(reduce=False).reduction == "none"
     assert nn.KLDivLoss(reduction="batchmean").reduction == "batchmean"
+
+
+def test_weights_of_classes_get_no_gradient():
+    x = genesis.randn(2, 3, requires_grad=True)
+    weight = genesis.ones(3, requires_grad=True)
+    for call in (functional.cross_entropy, functional.nll_loss, functional.multi_margin_loss):
+        call(x, genesis.tensor([0, 2]), weight=weight).backward()
+    assert weight.grad is None
