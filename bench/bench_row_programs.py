@@ -2,13 +2,14 @@
 
     python bench/bench_row_programs.py [cuda | cpu] [ROUNDS]
 
-Genesis computes the formulas below, made of elementary operations and reductions; PyTorch calls
-layer_norm, rms_norm, softmax, log_softmax and cross_entropy. On a GPU each side's work on several
-sets of buffers, larger than the cache together, is captured in a graph, and replays of both sides
-take turns. The forward pass is one without gradients: what a graph of operations keeps would be
-stored at the end of a capture. The backward pass is the difference between both passes and the
-forward pass. Bytes are those of each input and each output, once; `copy` is the share of a copy's
-bandwidth in the same run. On the CPU both sides, and NumPy with the same formulas, take turns.
+Genesis computes the formulas below, made of elementary operations and reductions, and its own
+cross_entropy(); PyTorch calls layer_norm, rms_norm, softmax, log_softmax and cross_entropy. On a
+GPU each side's work on several sets of buffers, larger than the cache together, is captured in a
+graph, and replays of both sides take turns. The forward pass is one without gradients: what a
+graph of operations keeps would be stored at the end of a capture. The backward pass is the
+difference between both passes and the forward pass. Bytes are those of each input and each output,
+once; `copy` is the share of a copy's bandwidth in the same run. On the CPU both sides, and NumPy
+with the same formulas, take turns.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Case:
         self.shape, self.kind = shape, kind
         size = {"bfloat16": 2, "float16": 2, "float32": 4}[kind]
         count = shape[0] * shape[1]
-        self.is_loss = name == "cross entropy"
+        self.is_loss = name in ("cross entropy", "cross_entropy()")
         self.weights = {"layer norm": 2, "RMS norm": 1}.get(name, 0)
         self.forward_bytes = count * size * (1 if self.is_loss else 2)
         self.backward_bytes = count * size * (2 if self.is_loss else 3)
@@ -124,7 +125,11 @@ def cases(rows: int, widths: tuple[int, ...], losses: tuple[tuple[int, int], ...
         ):
             made.append(Case(name, ours, theirs, (rows, width), kind))
     for shape in losses:
-        made.append(Case("cross entropy", cross_entropy, functional.cross_entropy, shape, kind))
+        for name, ours in (
+            ("cross entropy", cross_entropy),
+            ("cross_entropy()", genesis.nn.functional.cross_entropy),
+        ):
+            made.append(Case(name, ours, functional.cross_entropy, shape, kind))
     return made
 
 
@@ -321,6 +326,7 @@ def by_numpy(case: Case, inputs: list[Any]) -> tuple[Callable, Callable]:
         "softmax": (soft_forward, soft_both),
         "log_softmax": (log_forward, log_both),
         "cross entropy": (loss_forward, loss_both),
+        "cross_entropy()": (loss_forward, loss_both),
     }[case.name]
 
 
