@@ -357,6 +357,17 @@ static void weights_take(struct gni_scope *s, const gn_argument *weights, struct
         biases_take(s, all[2], all[3], layer);
 }
 
+/* All tensors have the type of the input. */
+static void types_check(struct gni_scope *s, const gn_tensor *input, const gn_argument *list,
+                        const char *what)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->tensors[i]->dtype != input->dtype)
+            gni_scope_fail(s, GN_ERROR_TYPE, "input is of %s, and the %s are of %s",
+                           gni_dtypes[input->dtype].name, what,
+                           gni_dtypes[list->tensors[i]->dtype].name);
+}
+
 static gn_status recurrent_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -365,6 +376,8 @@ static gn_status recurrent_call(const gn_argument *a, gn_results *results)
     gn_tensor *input = a[0].operand.tensor;
     mode_take(&s, a[3].text, &layer);
     sizes_take(&s, &a[5], input, &layer);
+    types_check(&s, input, &a[1], "states");
+    types_check(&s, input, &a[2], "parameters");
     weights_take(&s, &a[2], &layer);
     if (layer.steps == 0)
         gni_scope_fail(&s, GN_ERROR_SHAPE, "input has no step");

@@ -216,3 +216,10 @@ def test_weights_of_classes_get_no_gradient():
     for call in (functional.cross_entropy, functional.nll_loss, functional.multi_margin_loss):
         call(x, genesis.tensor([0, 2]), weight=weight).backward()
     assert weight.grad is None
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int32"])
+def test_classes_are_of_any_integer_type(name):
+    x, target = genesis.randn(3, 4), genesis.tensor([1, 3, 0])
+    made = functional.cross_entropy(x, target.to(getattr(genesis, name)))
+    assert made.item() == functional.cross_entropy(x, target).item()
