@@ -75,7 +75,7 @@ class Case:
         self.shape, self.kind = shape, kind
         size = {"bfloat16": 2, "float16": 2, "float32": 4}[kind]
         count = shape[0] * shape[1]
-        self.is_loss = name == "cross entropy"
+        self.is_loss = name in ("cross entropy", "cross_entropy()")
         self.weights = {"layer norm": 2, "RMS norm": 1}.get(name, 0)
         self.forward_bytes = count * size * (1 if self.is_loss else 2)
         self.backward_bytes = count * size * (2 if self.is_loss else 3)
@@ -125,7 +125,11 @@ def cases(rows: int, widths: tuple[int, ...], losses: tuple[tuple[int, int], ...
         ):
             made.append(Case(name, ours, theirs, (rows, width), kind))
     for shape in losses:
-        made.append(Case("cross entropy", cross_entropy, functional.cross_entropy, shape, kind))
+        for name, ours in (
+            ("cross entropy", cross_entropy),
+            ("cross_entropy()", genesis.nn.functional.cross_entropy),
+        ):
+            made.append(Case(name, ours, functional.cross_entropy, shape, kind))
     return made
 
 
@@ -332,6 +336,7 @@ def by_numpy(case: Case, inputs: list[Any]) -> tuple[Callable, Callable]:
         "softmax": (soft_forward, soft_both),
         "log_softmax": (log_forward, log_both),
         "cross entropy": (loss_forward, loss_both),
+        "cross_entropy()": (loss_forward, loss_both),
     }[case.name]
 
 

@@ -11,6 +11,7 @@ struct class_rows {
     gn_tensor *log_sum; /* log(sum(exp(x))) */
     gn_tensor *scale;   /* what softmax(x) is multiplied by */
     double each;        /* what a class's weight is multiplied by: smoothing / C */
+    gn_dtype dtype;     /* of the gradient */
 };
 
 static gn_tensor *product(struct gni_scope *s, gn_tensor *a, gn_operand b)
@@ -18,18 +19,30 @@ static gn_tensor *product(struct gni_scope *s, gn_tensor *a, gn_operand b)
     return gni_binary(s, GN_OP_MULTIPLY, gni_of(a), b);
 }
 
-/* The gradient of some elements of x, which are not those of a row's own class: scale softmax(x) - g each weight. */
-static gn_tensor *classes_gradient(struct gni_scope *s, const struct class_rows *rows, gn_tensor *x,
-                                   gn_tensor *weight)
+/*
+ * The gradient of some elements of x, which are not those of a row's own class, less what is `taken`, if anything is:
+ * scale softmax(x) - g each weight. A scope of its own: what is between is let go before the result is computed, so that it
+ * is not stored.
+ */
+static gn_tensor *classes_gradient(struct gni_scope *scope, const struct class_rows *rows,
+                                   gn_tensor *x, gn_tensor *weight, gn_tensor *taken)
 {
-    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(gni_wide(s, x)), gni_of(rows->log_sum));
-    gn_tensor *made = product(s, gni_unary(s, GN_OP_EXP, apart), gni_of(rows->scale));
-    if (rows->g == NULL || rows->each == 0)
-        return made;
-    gn_tensor *each = product(s, rows->g, gni_floating(rows->each));
-    if (weight != NULL)
-        each = product(s, each, gni_of(weight));
-    return gni_binary(s, GN_OP_SUBTRACT, gni_of(made), gni_of(each));
+    struct gni_scope s = {.status = scope->status};
+    gn_tensor *made = NULL, *result = NULL;
+    gn_tensor *wide = gni_scope_is_ok(&s) ? gni_wide(&s, x) : NULL;
+    gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(wide), gni_of(rows->log_sum));
+    made = product(&s, gni_unary(&s, GN_OP_EXP, apart), gni_of(rows->scale));
+    if (rows->g != NULL && rows->each != 0) {
+        gn_tensor *each = product(&s, rows->g, gni_floating(rows->each));
+        if (weight != NULL)
+            each = product(&s, each, gni_of(weight));
+        made = gni_binary(&s, GN_OP_SUBTRACT, gni_of(made), gni_of(each));
+    }
+    if (taken != NULL)
+        made = gni_binary(&s, GN_OP_SUBTRACT, gni_of(made), gni_of(taken));
+    made = gni_scope_is_ok(&s) ? gni_cast(&s, made, rows->dtype) : NULL;
+    gn_status status = gni_scope_end(&s, made, &result);
+    return gni_scope_is_ok(scope) ? gni_scope_keep(scope, status, result) : NULL;
 }
 
 /* g times the sum of the weights of -log_softmax(x) in a row's loss. */
@@ -63,9 +76,12 @@ void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gra
     gn_tensor *x = frame->inputs[0].tensor, *places = frame->inputs[1].tensor, *own = NULL;
     gn_tensor *weight = frame->inputs[2].tensor, *scale = frame->given[1];
     int64_t classes = x->sizes[x->ndim - 1];
-    gn_dtype dtype = frame->likes[0]->dtype;
     struct class_rows rows = {
-        .g = frame->given[0], .log_sum = frame->results[1], .each = smoothing / (double)classes};
+        .g = frame->given[0],
+        .log_sum = frame->results[1],
+        .each = smoothing / (double)classes,
+        .dtype = frame->likes[0]->dtype,
+    };
     if (weight != NULL)
         own = gni_index_at(s, weight, places);
     if (rows.g != NULL) {
@@ -73,13 +89,14 @@ void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gra
         scale = scale == NULL ? whole : gni_binary(s, GN_OP_ADD, gni_of(scale), gni_of(whole));
     }
     rows.scale = scale;
-    gn_tensor *made = gni_cast(s, classes_gradient(s, &rows, x, weight), dtype);
+    if (gni_scope_is_ok(s)) /* once for each row, not for each element */
+        s->status = gni_tensor_flush(scale);
+    gn_tensor *made = classes_gradient(s, &rows, x, weight, NULL);
     if (rows.g != NULL) {
         gn_tensor *taken = product(s, rows.g, gni_floating(1 - smoothing));
         if (weight != NULL)
             taken = product(s, taken, gni_of(own));
-        gn_tensor *at = classes_gradient(s, &rows, picked_of(s, x, places), own);
-        at = gni_cast(s, gni_binary(s, GN_OP_SUBTRACT, gni_of(at), gni_of(taken)), dtype);
+        gn_tensor *at = classes_gradient(s, &rows, picked_of(s, x, places), own, taken);
         if (gni_scope_is_ok(s))
             s->status = gn_scatter(made, -1, places, gni_of(at), false);
     }

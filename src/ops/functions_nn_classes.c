@@ -60,7 +60,12 @@ static gn_tensor *weight_take(struct gni_scope *s, const gn_argument *weight, co
                        "weight has shape %s: it has one number for each of %lld "
                        "classes",
                        gni_shape_text(given->ndim, given->sizes).text, (long long)classes);
-    return gni_cast(s, given, dtype);
+    if (!gni_scope_is_ok(s) || !gni_is_taped(given))
+        return gni_cast(s, given, dtype);
+    bool is_taped = gni_tape_enter(given);
+    gn_tensor *made = gni_cast(s, gni_clone(s, given), dtype);
+    gni_tape_is_paused &= !is_taped;
+    return made;
 }
 
 static gn_dtype wide_of(gn_dtype dtype)

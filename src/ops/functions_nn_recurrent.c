@@ -136,8 +136,6 @@ static void lstm_step(struct gni_scope *s, const struct layer *layer, gn_tensor 
         return;
     state->of[0] = gni_cast(s, shown.tensor, layer->dtype);
     state->of[1] = gni_cast(s, cell, layer->dtype);
-    if (layer->projection != NULL)
-        state->of[0] = linear(s, state->of[0], layer->projection);
 }
 
 /* h' = n + z (h - n), n = tanh(x_n + r (h_n + b_n)); the gates are r, z, n. */
@@ -195,6 +193,8 @@ static void step_keep(struct gni_scope *s, const struct layer *layer, gn_tensor 
     gn_status status = step_run(layer, x, state);
     for (int i = 0; i < layer->states; i++)
         state->of[i] = gni_scope_keep(s, status, state->of[i]);
+    if (layer->projection != NULL)
+        state->of[0] = linear(s, state->of[0], layer->projection);
 }
 
 /* ---- a layer ------------------------------------------------------------------------------------ */
@@ -357,6 +357,17 @@ static void weights_take(struct gni_scope *s, const gn_argument *weights, struct
         biases_take(s, all[2], all[3], layer);
 }
 
+/* All tensors have the type of the input. */
+static void types_check(struct gni_scope *s, const gn_tensor *input, const gn_argument *list,
+                        const char *what)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->tensors[i]->dtype != input->dtype)
+            gni_scope_fail(s, GN_ERROR_TYPE, "input is of %s, and the %s are of %s",
+                           gni_dtypes[input->dtype].name, what,
+                           gni_dtypes[list->tensors[i]->dtype].name);
+}
+
 static gn_status recurrent_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -365,6 +376,8 @@ static gn_status recurrent_call(const gn_argument *a, gn_results *results)
     gn_tensor *input = a[0].operand.tensor;
     mode_take(&s, a[3].text, &layer);
     sizes_take(&s, &a[5], input, &layer);
+    types_check(&s, input, &a[1], "states");
+    types_check(&s, input, &a[2], "parameters");
     weights_take(&s, &a[2], &layer);
     if (layer.steps == 0)
         gni_scope_fail(&s, GN_ERROR_SHAPE, "input has no step");

@@ -151,7 +151,9 @@ gn_tensor *gni_class_loss(struct gni_scope *scope, gn_tensor *x, gn_tensor *targ
                                                                 .detail_bytes = sizeof details});
     }
     gn_tensor *rows = gni_scope_keep(scope, status, both[0]);
-    (void)gni_scope_keep(scope, status, both[1]);
+    gn_tensor *log_sum = gni_scope_keep(scope, status, both[1]);
+    if (is_taped && gni_scope_is_ok(scope)) /* stored: it would be computed again from all of x */
+        scope->status = gni_tensor_flush(log_sum);
     return rows;
 }
 

@@ -3,11 +3,13 @@
 import json
 import math
 import pathlib
+import re
 
 import nn_loss_cases
 import pytest
 
 import genesis
+from genesis import nn
 from genesis.nn import functional
 
 RECORDED = json.loads(pathlib.Path(__file__).with_name("nn_losses.json").read_text())
@@ -120,3 +122,104 @@ WRONG = [
 def test_wrong_arguments_are_refused(name, arguments, keywords, words):
     with pytest.raises((ValueError, TypeError, RuntimeError), match=words):
         getattr(functional, name)(*arguments, **keywords)
+
+
+# ---- classes ----
+
+LOSSES = [
+    (nn.CrossEntropyLoss, {"weight": "classes", "ignore_index": 1, "label_smoothing": 0.1}),
+    (nn.NLLLoss, {"weight": "classes", "ignore_index": 1}),
+    (nn.MultiMarginLoss, {"p": 2, "margin": 0.5, "weight": "classes"}),
+    (nn.MSELoss, {}),
+    (nn.L1Loss, {}),
+    (nn.SmoothL1Loss, {"beta": 0.3}),
+    (nn.HuberLoss, {"delta": 0.3}),
+    (nn.BCELoss, {"weight": "classes"}),
+    (nn.BCEWithLogitsLoss, {"weight": "classes", "pos_weight": "classes"}),
+    (nn.MultiLabelSoftMarginLoss, {"weight": "classes"}),
+    (nn.KLDivLoss, {"log_target": True}),
+    (nn.SoftMarginLoss, {}),
+    (nn.HingeEmbeddingLoss, {"margin": 0.4}),
+    (nn.PoissonNLLLoss, {"log_input": False, "full": True, "eps": 0.1}),
+    (nn.GaussianNLLLoss, {"full": True, "eps": 0.3}),
+    (nn.CosineEmbeddingLoss, {"margin": 0.4}),
+    (nn.MarginRankingLoss, {"margin": 0.4}),
+    (nn.TripletMarginLoss, {"margin": 0.4, "p": 1.0, "eps": 0.1, "swap": True}),
+]
+FUNCTIONS = {
+    "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "GaussianNLLLoss": "gaussian_nll_loss",
+    "KLDivLoss": "kl_div",
+    "L1Loss": "l1_loss",
+    "MSELoss": "mse_loss",
+    "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
+    "NLLLoss": "nll_loss",
+    "PoissonNLLLoss": "poisson_nll_loss",
+    "SmoothL1Loss": "smooth_l1_loss",
+    "CrossEntropyLoss": "cross_entropy",
+}
+
+
+def function_of(cls):
+    """The function of a class: SoftMarginLoss is soft_margin_loss()."""
+    name = FUNCTIONS.get(cls.__name__)
+    if name is None:
+        words = re.findall(r"[A-Z][a-z]+", cls.__name__)
+        name = "_".join(word.lower() for word in words)
+    return getattr(functional, name)
+
+
+def arguments_of(cls):
+    """Three rows of four classes, and whatever else a loss takes."""
+    x, y = genesis.rand(3, 4) + 0.01, genesis.rand(3, 4)
+    signs = genesis.tensor([1.0, -1.0, 1.0])
+    if cls in (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss):
+        return [x, genesis.tensor([2, 0, 3])]
+    if cls is nn.CosineEmbeddingLoss:
+        return [x, y, signs]
+    if cls is nn.MarginRankingLoss:
+        return [x[:, 0], y[:, 0], signs]
+    if cls in (nn.GaussianNLLLoss, nn.TripletMarginLoss):
+        return [x, y, genesis.rand(3, 4)]
+    return [x, y]
+
+
+@pytest.mark.parametrize(("cls", "words"), LOSSES, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_class_calls_its_function(cls, words):
+    weight = genesis.tensor([0.5, 1.0, 1.5, 2.0])
+    words = {name: weight if one == "classes" else one for name, one in words.items()}
+    given = arguments_of(cls)
+    for reduction in ("none", "mean", "sum"):
+        loss = cls(**words, reduction=reduction)
+        right = function_of(cls)(*given, **words, reduction=reduction)
+        assert loss(*given).flatten().tolist() == right.flatten().tolist()
+        assert {*loss.state_dict()} == {
+            name for name, one in words.items() if isinstance(one, genesis.Tensor)
+        }
+        for name, one in words.items():
+            assert getattr(loss, name) is one
+        assert repr(loss) == f"{cls.__name__}()"
+
+
+def test_older_arguments_of_classes_warn():
+    with pytest.warns(UserWarning, match="please use reduction='sum'"):
+        assert nn.MSELoss(size_average=False).reduction == "sum"
+    with pytest.warns(UserWarning, match="please use reduction='none'"):
+        assert nn.CrossEntropyLoss(reduce=False).reduction == "none"
+    assert nn.KLDivLoss(reduction="batchmean").reduction == "batchmean"
+
+
+def test_weights_of_classes_get_no_gradient():
+    x = genesis.randn(2, 3, requires_grad=True)
+    weight = genesis.ones(3, requires_grad=True)
+    for call in (functional.cross_entropy, functional.nll_loss, functional.multi_margin_loss):
+        call(x, genesis.tensor([0, 2]), weight=weight).backward()
+    assert weight.grad is None
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int32"])
+def test_classes_are_of_any_integer_type(name):
+    x, target = genesis.randn(3, 4), genesis.tensor([1, 3, 0])
+    made = functional.cross_entropy(x, target.to(getattr(genesis, name)))
+    assert made.item() == functional.cross_entropy(x, target).item()

@@ -163,11 +163,6 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
                 f"{input.shape[-1]}"
             )
-        if input.dtype != self.all_weights[0][0].dtype:
-            raise ValueError(
-                f"{type(self).__name__}: input is of {input.dtype}, and the parameters are of "
-                f"{self.all_weights[0][0].dtype}"
-            )
 
     def _check_state(self, state: Tensor, batch: int, size: int, name: str) -> None:
         right = (self.num_layers * self._directions, batch, size)
