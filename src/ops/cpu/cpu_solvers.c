@@ -32,7 +32,8 @@ struct run {
     atomic_bool is_taken[SLOTS_MOST];
 };
 
-int64_t gni_solver_elements(const struct gni_solver_task *task, int operand)
+/* How many elements one matrix of an operand has; 0: the operand is not there. */
+static int64_t elements_of(const struct gni_solver_task *task, int operand)
 {
     int64_t m = task->rows, n = task->columns, k = m < n ? m : n;
     if (operand == 0)
@@ -65,8 +66,7 @@ static struct gni_solver_matrix matrix_at(const struct gni_solver_task *task, in
     int64_t k = task->rows < task->columns ? task->rows : task->columns;
     for (int i = 0; i < GNI_SOLVER_OPERANDS; i++)
         if (task->operands[i] != NULL)
-            matrix.operands[i] =
-                task->operands[i] + (size_t)(index * gni_solver_elements(task, i)) * size;
+            matrix.operands[i] = task->operands[i] + (size_t)(index * elements_of(task, i)) * size;
     if (task->pivots != NULL)
         matrix.pivots = task->pivots + index * k;
     return matrix;
@@ -78,7 +78,7 @@ static int64_t copy_elements(const struct gni_solver_task *task)
     int64_t count = 0;
     for (int i = 0; i < GNI_SOLVER_OPERANDS && task->dtype == GN_FLOAT32; i++)
         if (task->operands[i] != NULL)
-            count += gni_solver_elements(task, i);
+            count += elements_of(task, i);
     return count;
 }
 
@@ -92,7 +92,7 @@ static void own_run(const struct gni_solver_task *task, struct gni_solver_matrix
         const float *from = (const float *)(const void *)matrix->operands[i];
         if (from == NULL)
             continue;
-        int64_t count = gni_solver_elements(task, i);
+        int64_t count = elements_of(task, i);
         wide.operands[i] = (char *)at;
         for (int64_t k = 0; k < count; k++)
             *at++ = from[k];
@@ -102,7 +102,7 @@ static void own_run(const struct gni_solver_task *task, struct gni_solver_matrix
     for (int i = 0; i < GNI_SOLVER_OPERANDS && task->dtype == GN_FLOAT32; i++) {
         float *to = (float *)(void *)matrix->operands[i];
         const double *from = (const double *)(const void *)wide.operands[i];
-        for (int64_t k = 0; to != NULL && k < gni_solver_elements(task, i); k++)
+        for (int64_t k = 0; to != NULL && k < elements_of(task, i); k++)
             to[k] = (float)from[k];
     }
 }
