@@ -2,7 +2,7 @@
  * cpu_solvers.c: who computes which matrix of a task: see cpu_solvers.h.
  *
  * Each thread that is at work has a slot of memory. All slots are one piece, asked for before the work begins, so that nothing
- * can fail after that. A large matrix is computed by OpenBLAS with as many threads as ours are.
+ * can fail after that. A very large matrix is computed by OpenBLAS with as many threads as ours are.
  */
 #include "ops/cpu/cpu_solvers.h"
 
@@ -16,12 +16,16 @@
 #include <string.h>
 
 enum {
-    PART_WORK = 1 << 15,   /* multiplications that are worth a thread */
-    MATRIX_WORK = 1 << 9,  /* for which there is time while a matrix begins and ends */
-    SHARED_WORK = 1 << 29, /* of one matrix that are worth OpenBLAS's threads: as for products */
+    PART_WORK = 1 << 15,  /* multiplications that are worth a thread */
+    MATRIX_WORK = 1 << 9, /* for which there is time while a matrix begins and ends */
     SLOTS_MOST = 256,
     SLOT_ALIGNMENT = 64,
 };
+
+/* Multiplications of one matrix that are worth OpenBLAS's threads. These wait for each other many times, in QR and in iterations
+ * after each column: where other programs have work, too, a matrix of 1500 took them 18 times as long as one thread. */
+static const int64_t shared_work = INT64_C(1) << 33;        /* 2000 x 2000 */
+static const int64_t shared_column_work = INT64_C(1) << 36; /* 4000 x 4000 */
 
 struct run {
     const struct gni_solver_task *task;
@@ -150,7 +154,8 @@ static void matrices_run(struct run *run, int threads)
 {
     int64_t work = work_of(run->task);
     size_t batch = (size_t)run->task->batch;
-    bool is_large = run->plan != NULL && work >= SHARED_WORK;
+    bool is_by_columns = run->task->solver >= GNI_SOLVER_QR;
+    bool is_large = run->plan != NULL && work >= (is_by_columns ? shared_column_work : shared_work);
     if (run->plan != NULL)
         gni_blas_begin(is_large ? threads : 1);
     if (is_large)
