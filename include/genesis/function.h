@@ -35,9 +35,9 @@
  *
  * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
  * out; other results are "-> values, indices" (a pair of tensors with these names, or one tensor where the function
- * gives one; there may be up to 4 names), "-> tensors" (any number of them), "-> Tensor or tensors" (gn_results.is_tuple says which), "-> each" (a
- * tensor for one that `*tensors` was given, a list for a list), "-> bool", "-> int", "-> sizes", "-> dtype", "-> text"
- * and "-> None".
+ * gives one; there may be up to 4 names), "-> tensors" (any number of them), "-> Tensor or tensors"
+ * (gn_results.is_tuple says which), "-> each" (a tensor for one that `*tensors` was given, a list for a list), "-> bool",
+ * "-> int", "-> sizes", "-> dtype", "-> text" and "-> None".
  */
 #ifndef GENESIS_FUNCTION_H
 #define GENESIS_FUNCTION_H

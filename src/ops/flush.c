@@ -387,12 +387,23 @@ static struct gni_node *row_node_find(const struct gni_work *work)
     return root;
 }
 
-/* What is written into memory may be read by the same program: then row values are computed before. */
+/* The same for a row value that is the root: the newest one before it. */
+static struct gni_node *row_node_before(const struct gni_work *work)
+{
+    for (int n = work->node_count - 1; n >= 0; n--)
+        if (work->nodes[n]->is_row && work->nodes[n] != work->root)
+            return work->nodes[n];
+    return NULL;
+}
+
+/* What is written into memory may be read by the same program: then row values are computed before. So they are where the
+ * memory is strided: a row program stores the values of its rows one behind the other. */
 static gn_status rows_part(struct gni_work *work, struct gni_node *root)
 {
     struct gni_node *row = NULL;
-    while (root->into != NULL && work->node_count > 0 && (row = row_node_find(work)) != NULL &&
-           row != root) {
+    while (root->into != NULL && work->node_count > 0 && (row = row_node_find(work)) != NULL) {
+        if (row == root && (root->into->is_contiguous || (row = row_node_before(work)) == NULL))
+            break;
         work->node_count = 0;
         GN_TRY(gni_node_flush(row, "a row of what is written reads it"));
         GN_TRY(nodes_take(work, root));

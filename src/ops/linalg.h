@@ -58,7 +58,7 @@ void gni_eigh(struct gni_scope *s, gn_tensor *a, bool is_upper, const char *name
 gn_tensor *gni_pinv(struct gni_scope *s, gn_tensor *a, gn_operand atol, gn_operand rtol,
                     bool is_symmetric);
 
-/* x that makes a x - b smallest, and of those the smallest; `rank` and `values` of a: may be NULL. */
+/* x that makes a x - b smallest, and of those the smallest; and the rank and the singular values of a. */
 gn_tensor *gni_least_squares(struct gni_scope *s, gn_tensor *a, gn_tensor *b, gn_operand rtol,
                              gn_tensor **rank, gn_tensor **values);
 

@@ -69,7 +69,7 @@ static void leave(struct gni_scope *s, bool is_taped, enum gni_rule rule, const 
 
 gn_tensor *gni_qr(struct gni_scope *s, gn_tensor *a, enum gni_qr_mode mode, gn_tensor **r)
 {
-    const struct gni_linalg_details details = {.mode = mode};
+    const struct gni_linalg_details details = {.mode = (int)mode};
     gni_matrix_check(s, a, false);
     if (!gni_scope_is_ok(s))
         return NULL;

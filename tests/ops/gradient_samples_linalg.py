@@ -80,7 +80,7 @@ def basis_free(usv: Any) -> tuple[Any, ...]:
     k = values.shape[-1]
     u, vh = u[..., :k], vh[..., :k, :]
     weights = genesis.arange(1, k + 1, device=u.device).to(u.dtype)
-    return values, (u * weights) @ vh, (u * u).sum(-2), u[..., :1] * u[..., :1].mT
+    return values, (u * weights) @ vh, (u * weights) @ u.mT, (vh.mT * weights) @ vh
 
 
 def of_vectors(pair: Any) -> tuple[Any, ...]:

@@ -364,6 +364,9 @@ ROWS = {
 # ---- the rest, and why ----
 
 ELSEWHERE = {
+    "test_linalg.py": """
+        cholesky cholesky_inverse cholesky_solve det inverse logdet lu_solve lu_unpack matrix_exp
+        matrix_power pinverse qr slogdet svd vander""",
     "only moves elements, or says where they are": """
         argmax argmin argsort argwhere as_strided atleast_1d atleast_2d atleast_3d block_diag
         broadcast_shapes diag_embed diagonal_scatter dsplit hsplit pad select_scatter slice_scatter

@@ -82,6 +82,22 @@ xp.where(b, xp.astype(i, xp.int8), s[0]), xp.signbit(xp.sinh(v)), xp.hypot(w, v)
 xp.greater(i[0, 0] * 0 - 4, xp.astype(j, xp.uint8)), xp.hypot(x[0, 0], xp.astype(y, xp.float32))
 xp.matmul(x, xp.astype(c[0, ...].T, xp.float32)), xp.tensordot(i, xp.astype(j, xp.int8), axes=2)
 xp.vecdot(i, xp.astype(j, xp.int8)), xp.conj(i), xp.real(x)
+xp.linalg.det(x[:, :3]), xp.linalg.inv(x[:, :3]), xp.linalg.slogdet(x[:, :3]).logabsdet
+xp.linalg.solve(x[:, :3], w[:3]), xp.linalg.solve(x[:, :3], y), xp.linalg.pinv(x)
+xp.linalg.solve(xp.stack((x[:, :3], y[:, :3], u[:, :3])), xp.eye(3, dtype=xp.float64))
+xp.linalg.cholesky(x @ x.T), xp.linalg.cholesky(x @ x.T, upper=True), xp.linalg.eigvalsh(x @ x.T)
+xp.linalg.eigh(x @ x.T).eigenvalues, xp.abs(xp.linalg.eigh(x @ x.T).eigenvectors)
+xp.linalg.svdvals(c), xp.linalg.svd(x, full_matrices=False).S, xp.abs(xp.linalg.svd(x).U)
+xp.abs(xp.linalg.qr(x).R), xp.abs(xp.linalg.qr(x.T, mode="complete").Q[:, :3])
+xp.linalg.matrix_norm(c), xp.linalg.matrix_norm(x, ord="nuc"), xp.linalg.matrix_norm(x, ord=1)
+xp.linalg.matrix_norm(x, ord=-xp.inf, keepdims=True), xp.linalg.matrix_norm(c, ord=2)
+xp.linalg.vector_norm(x), xp.linalg.vector_norm(x, axis=0), xp.linalg.vector_norm(c, axis=(0, 2))
+xp.linalg.vector_norm(x, ord=1, keepdims=True), xp.linalg.vector_norm(x, axis=1, ord=xp.inf)
+xp.linalg.matrix_power(i[:, :3], 3), xp.linalg.matrix_rank(x), xp.linalg.matrix_rank(x, rtol=0.9)
+xp.linalg.trace(x), xp.linalg.trace(i, offset=1), xp.linalg.diagonal(x, offset=-1)
+xp.linalg.outer(w, s), xp.linalg.cross(x[:, :3], y[:, :3]), xp.linalg.cross(x, y, axis=0)
+xp.linalg.matmul(x, y.T), xp.linalg.matrix_transpose(c), xp.linalg.vecdot(x, y)
+xp.linalg.tensordot(x, y, axes=2), xp.linalg.cross(i[:, :3], x[:, :3])
 xp.e, xp.pi, xp.inf, xp.newaxis is None, x[xp.newaxis, ...], xp.nan != xp.nan
 """.strip().splitlines()
 
@@ -204,6 +220,27 @@ def test_the_namespace_of_a_tensor():
         x.to_device("cpu", stream=3)
     assert sorted(ours.__all__) == sorted(set(ours.__all__)) and "all" in ours.__all__
     assert all(hasattr(ours, name) for name in ours.__all__)
+
+
+def test_linear_algebra_is_an_extension():
+    x = genesis.eye(2)
+    space = x.__array_namespace__(api_version="2024.12").linalg
+    assert space is ours.linalg is genesis.array_api.linalg
+    missing = {"eig", "eigvals"}  # of complex numbers
+    assert {*space.__all__}.isdisjoint(missing)
+    for name, fields in (
+        ("eigh", ("eigenvalues", "eigenvectors")),
+        ("qr", ("Q", "R")),
+        ("slogdet", ("sign", "logabsdet")),
+        ("svd", ("U", "S", "Vh")),
+    ):
+        assert getattr(space, name)(x)._fields == fields
+    assert not hasattr(ours, "fft")
+    with pytest.raises(ValueError, match="not 'r'"):
+        space.qr(x, mode="r")
+    assert space.vector_norm(x, axis=()).tolist() == x.tolist()
+    many, right = ours.ones((3, 3, 3)) + ours.eye(3), ours.ones((3, 3))  # matrices, no vectors
+    assert space.solve(many, right).shape == (3, 3, 3)
 
 
 def test_memory_is_shared_or_not():

@@ -90,6 +90,7 @@ def test_factors(shape, name):
             assert linalg.matrix_rank(x).tolist() == numpy.linalg.matrix_rank(array).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:overflow")  # NumPy's, of the largest determinant
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("shape", SQUARES, ids=str)
 def test_square_matrices(shape, name):

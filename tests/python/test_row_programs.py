@@ -88,3 +88,21 @@ def test_rows_of_a_value_that_is_computed_say_nothing():
     both = total + (apart * 3.0).sum(-1, keepdim=True).amax()
     assert abs(both.item() - 699.5) < 1e-3
     assert guard.tolist() == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (300, 500), (64, 2000)])
+def test_rows_are_written_to_strided_memory(shape):
+    """A value of each row goes to a column of a matrix, whatever it is made of."""
+    x = numpy.random.default_rng(1).uniform(0.5, 1, shape)
+    w = genesis.tensor(x)
+    for make, expected in (
+        (lambda: w.sum(-1), x.sum(-1)),
+        (lambda: w.sum(-1) * 2 + w.amax(-1), x.sum(-1) * 2 + x.max(-1)),
+        (lambda: (w / w.amax(-1, keepdim=True)).sum(-1), (x / x.max(-1, keepdims=True)).sum(-1)),
+    ):
+        t = genesis.zeros(shape[0], 3, dtype=w.dtype)
+        t[:, 0] = make()
+        t[:, 1:2] = make().unsqueeze(-1)
+        genesis.add(make(), 1, out=t[:, 2])
+        wanted = numpy.stack([expected, expected, expected + 1], 1)
+        numpy.testing.assert_allclose(t.numpy(), wanted, 1e-12)

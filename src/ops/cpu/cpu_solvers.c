@@ -2,7 +2,7 @@
  * cpu_solvers.c: who computes which matrix of a task: see cpu_solvers.h.
  *
  * Each thread that is at work has a slot of memory. All slots are one piece, asked for before the work begins, so that nothing
- * can fail after that. A large matrix is computed by OpenBLAS with as many threads as ours are.
+ * can fail after that. A very large matrix is computed by OpenBLAS with as many threads as ours are.
  */
 #include "ops/cpu/cpu_solvers.h"
 
@@ -16,12 +16,16 @@
 #include <string.h>
 
 enum {
-    PART_WORK = 1 << 15,   /* multiplications that are worth a thread */
-    MATRIX_WORK = 1 << 9,  /* for which there is time while a matrix begins and ends */
-    SHARED_WORK = 1 << 29, /* of one matrix that are worth OpenBLAS's threads: as for products */
+    PART_WORK = 1 << 15,  /* multiplications that are worth a thread */
+    MATRIX_WORK = 1 << 9, /* for which there is time while a matrix begins and ends */
     SLOTS_MOST = 256,
     SLOT_ALIGNMENT = 64,
 };
+
+/* Multiplications of one matrix that are worth OpenBLAS's threads. These wait for each other many times, in QR and in iterations
+ * after each column: where other programs have work, too, a matrix of 1500 took them 18 times as long as one thread. */
+static const int64_t shared_work = INT64_C(1) << 33;        /* 2000 x 2000 */
+static const int64_t shared_column_work = INT64_C(1) << 36; /* 4000 x 4000 */
 
 struct run {
     const struct gni_solver_task *task;
@@ -32,7 +36,8 @@ struct run {
     atomic_bool is_taken[SLOTS_MOST];
 };
 
-int64_t gni_solver_elements(const struct gni_solver_task *task, int operand)
+/* How many elements one matrix of an operand has; 0: the operand is not there. */
+static int64_t elements_of(const struct gni_solver_task *task, int operand)
 {
     int64_t m = task->rows, n = task->columns, k = m < n ? m : n;
     if (operand == 0)
@@ -65,8 +70,7 @@ static struct gni_solver_matrix matrix_at(const struct gni_solver_task *task, in
     int64_t k = task->rows < task->columns ? task->rows : task->columns;
     for (int i = 0; i < GNI_SOLVER_OPERANDS; i++)
         if (task->operands[i] != NULL)
-            matrix.operands[i] =
-                task->operands[i] + (size_t)(index * gni_solver_elements(task, i)) * size;
+            matrix.operands[i] = task->operands[i] + (size_t)(index * elements_of(task, i)) * size;
     if (task->pivots != NULL)
         matrix.pivots = task->pivots + index * k;
     return matrix;
@@ -78,7 +82,7 @@ static int64_t copy_elements(const struct gni_solver_task *task)
     int64_t count = 0;
     for (int i = 0; i < GNI_SOLVER_OPERANDS && task->dtype == GN_FLOAT32; i++)
         if (task->operands[i] != NULL)
-            count += gni_solver_elements(task, i);
+            count += elements_of(task, i);
     return count;
 }
 
@@ -92,7 +96,7 @@ static void own_run(const struct gni_solver_task *task, struct gni_solver_matrix
         const float *from = (const float *)(const void *)matrix->operands[i];
         if (from == NULL)
             continue;
-        int64_t count = gni_solver_elements(task, i);
+        int64_t count = elements_of(task, i);
         wide.operands[i] = (char *)at;
         for (int64_t k = 0; k < count; k++)
             *at++ = from[k];
@@ -102,7 +106,7 @@ static void own_run(const struct gni_solver_task *task, struct gni_solver_matrix
     for (int i = 0; i < GNI_SOLVER_OPERANDS && task->dtype == GN_FLOAT32; i++) {
         float *to = (float *)(void *)matrix->operands[i];
         const double *from = (const double *)(const void *)wide.operands[i];
-        for (int64_t k = 0; to != NULL && k < gni_solver_elements(task, i); k++)
+        for (int64_t k = 0; to != NULL && k < elements_of(task, i); k++)
             to[k] = (float)from[k];
     }
 }
@@ -150,7 +154,8 @@ static void matrices_run(struct run *run, int threads)
 {
     int64_t work = work_of(run->task);
     size_t batch = (size_t)run->task->batch;
-    bool is_large = run->plan != NULL && work >= SHARED_WORK;
+    bool is_by_columns = run->task->solver >= GNI_SOLVER_QR;
+    bool is_large = run->plan != NULL && work >= (is_by_columns ? shared_column_work : shared_work);
     if (run->plan != NULL)
         gni_blas_begin(is_large ? threads : 1);
     if (is_large)

@@ -57,9 +57,6 @@ struct gni_solver_task {
     int32_t *info;   /* for each matrix: 0, or why it failed */
 };
 
-/* How many elements one matrix of an operand has; 0: the operand is not there. */
-int64_t gni_solver_elements(const struct gni_solver_task *task, int operand);
-
 /* Computes all of them. */
 gn_status gni_cpu_solver_run(const struct gni_solver_task *task, gn_device *device) GN_NODISCARD;
 
@@ -99,15 +96,6 @@ void gni_own_run(const struct gni_solver_task *task, struct gni_solver_matrix *m
 /* Column `from` and those behind it, up to `to`, of a matrix by columns become unit vectors that are orthogonal to all before
  * them. */
 void gni_own_complete(double *q, int64_t rows, int64_t from, int64_t to);
-
-/* x a = b is taken as the transposed equation: strides say how a lies. */
-struct gni_own_triangle {
-    const double *a;
-    int64_t n, down, right; /* elements to the next one below, and to the right */
-    bool is_upper, is_unit;
-};
-void gni_own_triangle_solve(const struct gni_own_triangle *triangle, double *b, int64_t count,
-                            int64_t down, int64_t right);
 
 /* 0, or which eigenvalue was not found. `v` by rows, symmetric, becomes the eigenvectors by columns of the matrix: v[i * n + j] is
  * element i of vector j. `scratch` has n elements. */

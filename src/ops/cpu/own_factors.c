@@ -14,8 +14,15 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- triangles ----------------------------------------------------------------------------------------- */
 
-void gni_own_triangle_solve(const struct gni_own_triangle *triangle, double *b, int64_t count,
-                            int64_t down, int64_t right)
+struct triangle {
+    const double *a;
+    int64_t n, down, right; /* elements to the next one below, and to the right */
+    bool is_upper, is_unit;
+};
+
+/* x of a x = b, in place; strides say how b lies. */
+static void triangle_solve(const struct triangle *triangle, double *b, int64_t count, int64_t down,
+                           int64_t right)
 {
     const double *a = triangle->a;
     for (int64_t step = 0; step < triangle->n; step++) {
@@ -38,7 +45,7 @@ static void run_triangular(const struct gni_solver_task *task, struct gni_solver
     bool is_turned =
         task->is_right != task->is_transposed; /* the equation's rows are a's columns */
     double *b = (double *)(void *)matrix->operands[1];
-    const struct gni_own_triangle triangle = {
+    const struct triangle triangle = {
         .a = (const double *)(const void *)matrix->operands[0],
         .n = n,
         .down = is_turned ? 1 : n,
@@ -47,9 +54,9 @@ static void run_triangular(const struct gni_solver_task *task, struct gni_solver
         .is_unit = task->is_unit,
     };
     if (task->is_right)
-        gni_own_triangle_solve(&triangle, b, right, 1, n);
+        triangle_solve(&triangle, b, right, 1, n);
     else
-        gni_own_triangle_solve(&triangle, b, right, right, 1);
+        triangle_solve(&triangle, b, right, right, 1);
 }
 
 /* ---- Cholesky -------------------------------------------------------------------------------------------- */
@@ -117,7 +124,7 @@ static int32_t lu_make(double *a, int64_t rows, int64_t columns, int32_t *pivots
 static void lu_solve(const double *lu, const int32_t *pivots, int64_t n, bool is_transposed,
                      double *b, int64_t right)
 {
-    struct gni_own_triangle lower = {.a = lu, .n = n, .is_unit = true}, upper = lower;
+    struct triangle lower = {.a = lu, .n = n, .is_unit = true}, upper = lower;
     lower.down = upper.down = is_transposed ? n : 1;
     lower.right = upper.right = is_transposed ? 1 : n;
     upper.is_unit = false;
@@ -125,8 +132,8 @@ static void lu_solve(const double *lu, const int32_t *pivots, int64_t n, bool is
     upper.is_upper = !is_transposed;
     for (int64_t k = 0; k < n && !is_transposed; k++)
         rows_exchange(b, n, right, k, pivots[k] - 1);
-    gni_own_triangle_solve(is_transposed ? &upper : &lower, b, right, 1, n);
-    gni_own_triangle_solve(is_transposed ? &lower : &upper, b, right, 1, n);
+    triangle_solve(is_transposed ? &upper : &lower, b, right, 1, n);
+    triangle_solve(is_transposed ? &lower : &upper, b, right, 1, n);
     for (int64_t k = n - 1; k >= 0 && is_transposed; k--)
         rows_exchange(b, n, right, k, pivots[k] - 1);
 }
