@@ -175,7 +175,7 @@ class _Plan:
                 self._describe(number, name)
             return len(members) == 1 or not is_one
         base, first = whole
-        name = None
+        name: str | None = None
         for number, tensor in zip(members, tensors, strict=True):
             if tensor.is_contiguous() and tensor.nbytes == base.nbytes:
                 name = name or self._found[number][1]

@@ -145,7 +145,7 @@ def _is_key(key: Any, depth: int = 0) -> bool:
     return kind in (str, float, bool, type(None), _C.dtype)
 
 
-_CONTAINERS = {
+_CONTAINERS: dict[type, str] = {
     list: "list",
     tuple: "tuple",
     dict: "items",

@@ -1,10 +1,10 @@
 """Messages between a program and its workers: a socket, and memory without a name for tensors.
 
     wire        1 byte    flags: which files come with it
-                the rest  marshal: (kind, epoch, number, value); a value that is not plain is
-                          (pickle, parts)
-    files       the memory of the tensors and arrays, one behind the other; and the wire itself
-                where it is long
+                the rest  marshal: (kind, epoch, number, form, value); a value that is not plain is
+                          (pickle, parts, elements)
+    files       the elements of tensors and arrays, one behind the other, where they are more than
+                fit into the wire; and the wire itself where it is long
 
 A message is one packet, which comes as a whole or not at all. Memory is a file that has no name
 (memfd), so nothing is left when a process is killed: it goes with the last descriptor and the last
@@ -15,11 +15,13 @@ are pickled as multiprocessing does.
 from __future__ import annotations
 
 import array
+import errno
 import io
 import marshal
 import os
 import socket
 import threading
+import time
 from collections import deque
 from multiprocessing.reduction import ForkingPickler
 from pickle import PickleBuffer
@@ -39,6 +41,8 @@ __all__ = ["Channel", "channel_pair"]
 PLAIN, PICKLED = 0, 1
 _HAS_MEMORY, _IS_LONG = 1, 2
 _WIRE_MOST = 32768  # bytes in one packet, well below what a socket takes
+_COPIED_MOST = 8192  # bytes of elements that are copied: it costs less than a mapping of their own
+_RETRY_S = 0.002  # until there is room for one more descriptor on its way
 _ALIGNMENT = 64
 _BUFFERS_MOST = 512  # for one writev()
 _DTYPES = (
@@ -146,7 +150,8 @@ class Channel:
         """Send a message, and wait while there is no room."""
         wire, files = _packed(kind, epoch, number, value)
         try:
-            self._send(wire, files, 0)
+            while not self._send(wire, files, 0):
+                time.sleep(_RETRY_S)
         finally:
             _close_all(files)
 
@@ -165,7 +170,8 @@ class Channel:
             while self._waiting:
                 wire, files = self._waiting[0]
                 try:
-                    self._send(wire, files, socket.MSG_DONTWAIT)
+                    if not self._send(wire, files, socket.MSG_DONTWAIT):
+                        return
                 except BlockingIOError:
                     return
                 except OSError:  # who has gone takes nothing: receive() says so
@@ -173,9 +179,16 @@ class Channel:
                 self._waiting.popleft()
                 _close_all(files)
 
-    def _send(self, wire: bytes, files: list[int], flags: int) -> None:
+    def _send(self, wire: bytes, files: list[int], flags: int) -> bool:
+        """Send a packet; False if too many descriptors are on their way already."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        self.socket.sendmsg([wire], rights, flags | socket.MSG_NOSIGNAL)
+        try:
+            self.socket.sendmsg([wire], rights, flags | socket.MSG_NOSIGNAL)
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            return False
+        return True
 
     # ---- receiving ----
 
@@ -236,9 +249,13 @@ def _packed(kind: int, epoch: int, number: int, value: Any) -> tuple[bytes, list
             packer = _Packer(room)
             packer.dump(value)
             parts = tuple(packer.parts)
-            if packer.end:
+            elements = b""
+            if packer.end > _COPIED_MOST:
                 files.append(_file_of(packer.buffers))
-            wire = marshal.dumps((kind, epoch, number, PICKLED, (room.getvalue(), parts)))
+            elif packer.end:
+                elements = b"".join(packer.buffers)
+            content = room.getvalue(), parts, elements
+            wire = marshal.dumps((kind, epoch, number, PICKLED, content))
         flags = _HAS_MEMORY if files else 0
         if len(wire) >= _WIRE_MOST:
             files.append(_file_of([wire]))
@@ -262,15 +279,35 @@ def _unpacked(packet: bytes, files: list[int]) -> Message:
     kind, epoch, number, form, value = marshal.loads(wire)
     if form == PLAIN:
         return kind, epoch, number, value
-    data, parts = value
-    made = _tensors_of(files[0] if flags & _HAS_MEMORY else None, parts)
+    data, parts, elements = value
+    if flags & _HAS_MEMORY:
+        made = _tensors_shared(files[0], parts)
+    else:
+        made = [_tensor_copied(part, elements) for part in parts]
     return kind, epoch, number, ForkingPickler.loads(data, buffers=made)
 
 
-def _tensors_of(file: int | None, parts: Sequence[Part]) -> list[Any]:
-    """What was put aside: tensors, and for arrays the bytes of tensors."""
-    if file is None:
-        return [_C._empty(shape, _DTYPES[number], "cpu") for number, shape, _ in parts]
-    return _C._shared_tensors(
-        file, tuple([(_DTYPES[number], shape, offset) for number, shape, offset in parts])
-    )
+# What was put aside: tensors, and for arrays the bytes of tensors.
+
+
+def _tensors_shared(file: int, parts: Sequence[Part]) -> list[Any]:
+    try:
+        return _C._shared_tensors(
+            file, tuple([(_DTYPES[number], shape, offset) for number, shape, offset in parts])
+        )
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+    # The system allows a process so many mappings (vm.max_map_count), and they are taken.
+    with open(file, "rb", closefd=False) as source:  # noqa: PTH123
+        source.seek(0)
+        elements = source.read()
+    return [_tensor_copied(part, elements) for part in parts]
+
+
+def _tensor_copied(part: Part, elements: bytes) -> _C.Tensor:
+    number, shape, offset = part
+    made = _C._empty(shape, _DTYPES[number], "cpu")
+    if made.nbytes:
+        _C._set_bytes(made, 0, elements[offset : offset + made.nbytes])
+    return made
