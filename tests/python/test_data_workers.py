@@ -171,10 +171,46 @@ def test_tensors_are_views_of_shared_memory():
     assert mappings() == before
 
 
+def pinned_down(rows, count):
+    """Batches of a loader whose memory is filled again as soon as it is free."""
+    dataset = TensorDataset(genesis.arange(float(count)).reshape(count, 1).expand(count, rows))
+    return DataLoader(dataset, 1, num_workers=1)
+
+
+def test_memory_is_used_again_when_its_tensors_have_gone():
+    kept, total = {}, 0
+    for number, (rows,) in enumerate(pinned_down(20_000, 60)):
+        assert set(rows[0, ::5000].tolist()) == {number}
+        total += int(rows[0, -1].item())
+        if number % 7 == 0:
+            kept[number] = rows[0, 10:20]  # a view is enough
+        if number == 30:
+            kept.pop(7)
+    assert total == sum(range(60))
+    assert all(set(rows.tolist()) == {number} for number, rows in kept.items())
+
+
+def test_a_child_keeps_what_it_had_at_the_fork():
+    """Its tensors are not filled again, even if the parent's have gone."""
+    iterator = iter(pinned_down(20_000, 40))
+    (rows,) = next(iterator)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(read, 1)
+        os._exit(0 if set(rows[0, ::100].tolist()) == {0.0} else 1)
+    del rows
+    assert [one[0, -1].item() for (one,) in iterator] == list(range(1, 40))
+    os.write(write, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(read)
+    os.close(write)
+
+
 def test_more_batches_than_a_process_has_mappings(monkeypatch):
     """What cannot be mapped is copied."""
 
-    def full(file, parts):
+    def full(file, parts, is_private, has_owner):
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
     monkeypatch.setattr("genesis._C._shared_tensors", full)
