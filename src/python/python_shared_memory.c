@@ -6,8 +6,9 @@
  * tensors, each with a storage of its own, so that a write to one is no write to another.
  *   SM1  `holders` counts the tensors, and the call that makes them. The last one unmaps, from any thread, and without
  *        Python.
- *   SM2  The first word of memory that has an owner says whether it is in use. It becomes 0 when the last tensor has gone:
- *        then the owner may fill it again. After a fork a child may have tensors over it, too: then it stays as it is.
+ *   SM2  The first word of memory that has an owner is a SHARED_ value. The owner writes SHARED_USED; it is changed here
+ *        when the last tensor has gone: the owner may fill the memory again. After a fork a child may have tensors over
+ *        it as well: then the owner gives it back, and the rest lives as long as the child's mapping.
  *   SM3  Nothing is mapped beyond the end of the file: a read there would end the process.
  */
 #include "module.h"
@@ -17,6 +18,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+
+enum shared_state {
+    SHARED_FREE, /* nobody uses it */
+    SHARED_USED, /* it has a batch */
+    SHARED_LEFT, /* this process does not use it, but another one may */
+};
 
 struct mapping {
     void *start;
@@ -38,8 +45,9 @@ static void mapping_release(void *context)
     struct mapping *mapping = context;
     if (atomic_fetch_sub(&mapping->holders, 1) > 1)
         return;
-    if (mapping->has_owner && mapping->forks == atomic_load(&fork_count))
-        atomic_store((atomic_ullong *)mapping->start, 0);
+    if (mapping->has_owner)
+        atomic_store((atomic_ullong *)mapping->start,
+                     mapping->forks == atomic_load(&fork_count) ? SHARED_FREE : SHARED_LEFT);
     (void)munmap(mapping->start, mapping->nbytes);
     free(mapping);
 }

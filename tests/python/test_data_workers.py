@@ -207,6 +207,22 @@ def test_a_child_keeps_what_it_had_at_the_fork():
     os.close(write)
 
 
+def test_memory_that_a_fork_has_seen_goes_back():
+    """It is neither filled again, nor kept by the worker."""
+    dataset = TensorDataset(genesis.arange(200.0).reshape(200, 1).expand(200, 30_000))
+    iterator = iter(DataLoader(dataset, 1, num_workers=1))
+    (pid,) = [one.pid for one in iterator._crew.pool.processes]
+    for number, (rows,) in enumerate(iterator):
+        assert rows[0, -1].item() == number
+        if number % 10 == 0:
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        if number == 190:
+            assert Path(f"/proc/{pid}/maps").read_text().count("genesis-batch") < 10
+
+
 def test_more_batches_than_a_process_has_mappings(monkeypatch):
     """What cannot be mapped is copied."""
 

@@ -7,7 +7,8 @@
                 fit into the wire; and the wire itself where it is long
 
 A worker fills the same memory again when all tensors over it have gone: the first word of such a
-segment says so, and is set by whoever unmaps it (python_shared_memory.c).
+segment says so, and is set by whoever unmaps it (python_shared_memory.c). It keeps a few segments
+that are free; the others go back.
 
 A message is one packet, which comes as a whole or not at all. Memory is a file that has no name
 (memfd), so nothing is left when a process is killed: it goes with the last descriptor and the last
@@ -58,7 +59,7 @@ _DTYPES = (
 _NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 _BYTES = _NUMBERS[_C.uint8]
 _PADDING = bytes(_ALIGNMENT)
-_IN_USE = (1).to_bytes(8, "little")
+_FREE, _USED, _LEFT = range(3)  # what the first word of a segment says: python_shared_memory.c
 
 
 def _as_it_is(value: Any, needs_gradient: bool = False) -> Any:
@@ -143,11 +144,13 @@ class Segments:
             end = at + len(one)
             memory[at:end] = one
             at = end
-        memory[:8] = _IN_USE
+        memory[:8] = _USED.to_bytes(8, "little")
         return os.dup(file)
 
     def _take(self, size: int) -> tuple[int, mmap.mmap]:
-        free = [one for one in self._all if one[1][:8] != _IN_USE]
+        for one in [one for one in self._all if one[1][0] == _LEFT]:
+            self._drop(one)
+        free = [one for one in self._all if one[1][0] == _FREE]
         for one in free:
             if size <= len(one[1]) <= 4 * size:
                 return one
