@@ -236,6 +236,53 @@ def test_more_batches_than_a_process_has_mappings(monkeypatch):
     assert found[0][1].dtype == "bfloat16" and found[0][1].sum().item() == 0
 
 
+def test_memory_that_cannot_be_shared(tmp_path):
+    """What a file does not have is refused before anybody reads it."""
+    share, float32 = genesis._C._shared_tensors, genesis.float32
+    path = tmp_path / "f"
+    path.write_bytes(bytes(64))
+    with path.open("r+b") as file:
+        number = file.fileno()
+        assert share(number, ((float32, (16,), 0), (float32, (), 60)))[0].sum().item() == 0
+        assert share(number, ()) == []
+        for part in (
+            *((float32, (17,), 0), (float32, (1,), 64), (float32, (1,), 2), (float32, (1,), -4)),
+            *((float32, (1 << 62, 1 << 62), 0), (float32, (1,), 1 << 62), (float32, (-1,), 0)),
+        ):
+            with pytest.raises((ValueError, OverflowError)):
+                share(number, (part,))
+        for part in (
+            3,
+            (float32, (1,)),
+            ("float99", (1,), 0),
+            (float32, 3, 0),
+            (float32, (1,), "0"),
+        ):
+            with pytest.raises((TypeError, ValueError)):
+                share(number, (part,))
+    with pytest.raises(OSError, match="descriptor"):
+        share(number, ())
+    read, write = os.pipe()
+    with pytest.raises(ValueError, match="no memory to share"):
+        share(read, ((float32, (1,), 0),))
+    os.close(read)
+    os.close(write)
+    path.write_bytes(b"")
+    with path.open("rb") as file, pytest.raises(ValueError, match="no memory to share"):
+        share(file.fileno(), ((float32, (0,), 0),))
+
+
+def test_scalars_of_every_dtype():
+    names = ("bool", "uint8", "uint64", "int16", "float16", "bfloat16", "float64")
+
+    def sample(index):
+        return [genesis.tensor(index).to(getattr(genesis, name)) for name in names]
+
+    for index, found in enumerate(calls(sample, 2)):
+        assert [one.dtype.name for one in found] == list(names)
+        assert [one.item() for one in found] == [index] * len(names)
+
+
 def test_gradients_and_memory_of_batches():
     """Operations on them are as on any tensor."""
     weight = genesis.ones(3).requires_grad_()
