@@ -157,7 +157,8 @@ class _Plan:
         groups: dict[Any, list[int]] = {}
         for number, (tensor, _) in enumerate(self._found):
             place = tensor._place if tensor.numel() else 0
-            groups.setdefault(place or ("alone", number), []).append(number)
+            key = (str(tensor.device), place) if place else number
+            groups.setdefault(key, []).append(number)
         yield from groups.values()
 
     # ---- memory that is shared ----

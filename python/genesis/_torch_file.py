@@ -16,6 +16,7 @@ This one knows the opcodes that torch.save writes and the names in _GLOBALS, and
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zipfile
@@ -580,6 +581,11 @@ class _Maker:
 # ---- the file ----
 
 
+def _of_offset(error: OSError) -> Exception:
+    """What a file says to an offset that no file has is no error of the file's device."""
+    return ValueError("an offset in the zip is wrong") if error.errno == errno.EINVAL else error
+
+
 class _Archive:
     """The zip: its entries, each of which is a part of the file of its own."""
 
@@ -590,6 +596,8 @@ class _Archive:
             raise ValueError(f"it is no whole zip file, as torch.save writes: {error}") from None
         except NotImplementedError as error:
             raise ValueError(f"it is a zip file of a kind that is not read: {error}") from None
+        except OSError as error:
+            raise _of_offset(error) from None
         infos = self.zip.infolist()
         self.infos = {info.filename: info for info in infos}
         _check(len(self.infos) == len(infos), "an entry of the zip stands twice")
@@ -616,6 +624,8 @@ class _Archive:
             raise ValueError(f"its entry {name!r:.60} cannot be read: {error}") from None
         except UnicodeDecodeError:
             raise ValueError(f"its entry {name!r:.60} has a name that is damaged") from None
+        except OSError as error:
+            raise _of_offset(error) from None
 
     def content(self, name: str) -> bytes:
         with self.open(name) as entry:

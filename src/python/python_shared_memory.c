@@ -30,10 +30,11 @@ struct mapping {
     size_t nbytes;
     atomic_size_t holders; /* SM1 */
     bool has_owner;        /* SM2 */
-    unsigned forks;        /* how many there had been when it was made */
+    unsigned forks;        /* `fork_count` when it was made */
 };
 
-static atomic_uint fork_count; /* of this process, and of those that it is a fork of */
+static atomic_uint
+    fork_count; /* goes up before a fork and after it: another thread may map in between */
 
 static void fork_note(void)
 {
@@ -167,7 +168,7 @@ static PyMethodDef shared_memory_methods[] = {
 int shared_memory_init(PyObject *module)
 {
     static atomic_bool is_noting;
-    if (!atomic_exchange(&is_noting, true) && pthread_atfork(fork_note, NULL, NULL) != 0) {
+    if (!atomic_exchange(&is_noting, true) && pthread_atfork(fork_note, fork_note, NULL) != 0) {
         (void)PyErr_NoMemory();
         return -1;
     }
