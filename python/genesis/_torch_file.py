@@ -581,6 +581,12 @@ class _Maker:
 # ---- the file ----
 
 
+_ZIP_ERRORS = (
+    *(zipfile.BadZipFile, NotImplementedError, RuntimeError, struct.error, OverflowError),
+    UnicodeDecodeError,
+)
+
+
 def _of_offset(error: OSError) -> Exception:
     """What a file says to an offset that no file has is no error of the file's device."""
     return ValueError("an offset in the zip is wrong") if error.errno == errno.EINVAL else error
@@ -592,10 +598,8 @@ class _Archive:
     def __init__(self, file: Any, size: int) -> None:
         try:
             self.zip = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, struct.error, OverflowError, UnicodeDecodeError) as error:
+        except _ZIP_ERRORS as error:
             raise ValueError(f"it is no whole zip file, as torch.save writes: {error}") from None
-        except NotImplementedError as error:
-            raise ValueError(f"it is a zip file of a kind that is not read: {error}") from None
         except OSError as error:
             raise _of_offset(error) from None
         infos = self.zip.infolist()
@@ -620,10 +624,8 @@ class _Archive:
         """Open an entry for reading."""
         try:
             return self.zip.open(self.infos[self.root + name])
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, struct.error) as error:
+        except _ZIP_ERRORS as error:
             raise ValueError(f"its entry {name!r:.60} cannot be read: {error}") from None
-        except UnicodeDecodeError:
-            raise ValueError(f"its entry {name!r:.60} has a name that is damaged") from None
         except OSError as error:
             raise _of_offset(error) from None
 
@@ -631,7 +633,7 @@ class _Archive:
         with self.open(name) as entry:
             try:
                 data = entry.read()
-            except (zipfile.BadZipFile, EOFError) as error:
+            except (zipfile.BadZipFile, EOFError, OverflowError) as error:
                 raise ValueError(f"its entry {name!r:.60} is damaged: {error}") from None
         _check(len(data) == self.infos[self.root + name].file_size, "the file ends too early")
         return data
@@ -639,6 +641,7 @@ class _Archive:
     def offset(self, name: str, file: Any, begin: int) -> int:
         """Where the bytes of an entry begin in the file, for who maps it."""
         at = begin + self.infos[self.root + name].header_offset
+        _check(0 <= at < file.seek(0, os.SEEK_END), f"its entry {name!r:.60} is damaged")
         file.seek(at)
         head = file.read(30)
         _check(len(head) == 30 and head[:4] == b"PK\x03\x04", f"its entry {name!r:.60} is damaged")
@@ -654,7 +657,7 @@ def _elements(archive: _Archive, storage: _Storage, dtype: Any) -> _C.Tensor:
             read_elements(entry, tensor, f"storage {storage.key!r:.40}")
             if entry.read(1):
                 raise ValueError(f"storage {storage.key!r:.40} is longer than it should be")
-        except (zipfile.BadZipFile, EOFError) as error:
+        except (zipfile.BadZipFile, EOFError, OverflowError) as error:
             raise ValueError(f"storage {storage.key!r:.40} is damaged: {error}") from None
     return tensor
 
