@@ -439,9 +439,9 @@ def _table_check(number: int, entry: Any, sizes: dict[str, Entry]) -> None:
         from genesis import _structure
 
         kinds = [type(one) for one in view]
-        if kinds != [str, list, list, int] or view[0] not in _structure._DTYPES:
+        if kinds != [str, list, list, int] or view[0] not in _structure.DTYPES:
             raise ValueError(f"{what} is not described as it should be")
-        dtype = _structure._DTYPES[view[0]]
+        dtype = _structure.DTYPES[view[0]]
         if nbytes % dtype.itemsize:
             raise ValueError(f"{what} does not fit the memory that it is a view of")
         view_check(what, view[1], view[2], view[3], nbytes // dtype.itemsize)
@@ -464,7 +464,7 @@ def _tensors_make(
         tensor = moved[name]
         if "view" in entry:
             dtype, shape, strides, offset = entry["view"]
-            tensor = view_make(tensor, _structure._DTYPES[dtype], shape, strides, offset)
+            tensor = view_make(tensor, _structure.DTYPES[dtype], shape, strides, offset)
         else:
             tensor = tensor.detach()  # an object of its own, with the same memory
         if entry.get("parameter") and parameter is not None:
