@@ -176,17 +176,17 @@ class _Plan:
                 self._describe(number, name)
             return len(members) == 1 or not is_one
         base, first = whole
-        name: str | None = None
+        found: str | None = None
         for number, tensor in zip(members, tensors, strict=True):
             if tensor.is_contiguous() and tensor.nbytes == base.nbytes:
-                name = name or self._found[number][1]
-                self.stored.setdefault(name, tensor)
-        if name is None:
-            name = self._name(f"{self._found[members[0]][1]}#storage")
-            self.stored[name] = base
+                found = found or self._found[number][1]
+                self.stored.setdefault(found, tensor)
+        if found is None:
+            found = self._name(f"{self._found[members[0]][1]}#storage")
+            self.stored[found] = base
         for number, tensor in zip(members, tensors, strict=True):
             offset = tensor.storage_offset() * tensor.element_size() - first
-            self._describe(number, name)
+            self._describe(number, found)
             self._table[number]["view"] = [
                 tensor.dtype.name,
                 list(tensor.shape),

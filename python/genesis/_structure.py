@@ -26,7 +26,7 @@ __all__ = ["DEPTH_MOST", "DTYPES", "KEYS", "decode", "encode", "is_key", "parame
 
 DEPTH_MOST = 100  # containers in containers
 _DIGITS_MOST = 4000  # of a number: Python reads no more than 4300
-KEYS = "numbers of 64 bits, texts, None, and tuples of these"
+KEYS = "numbers of 64 bits, texts, None, dtypes, and tuples of up to 16 of these"
 DTYPES = {dtype.name: dtype for dtype in vars(_C).values() if isinstance(dtype, _C.dtype)}
 
 
@@ -136,11 +136,11 @@ class _Encoder:
 
 
 def is_key(key: Any, depth: int = 0) -> bool:
-    """Whether it is hashed without going deep, and no two numbers collide by intention."""
+    """Whether it is hashed in a short time, and no two numbers collide by intention."""
     kind = type(key)
     if kind is int:
         return -(1 << 63) <= key < 1 << 64
-    if kind is tuple and depth < 3:
+    if kind is tuple and depth < 2:
         return len(key) <= 16 and all(is_key(one, depth + 1) for one in key)
     return kind in (str, float, bool, type(None), _C.dtype)
 

@@ -80,6 +80,7 @@ def _tensor_make(arguments: tuple[Any, ...], dtype: Any = None) -> TensorPlan:
     storage, offset, shape, strides = arguments[:4]
     check(isinstance(storage, Storage), "a tensor has no storage")
     check(type(shape) in (tuple, Size) and type(strides) is tuple, "a tensor has no shape")
+    check(len(shape) <= 64, "a tensor has no shape that can be")
     dtype = dtype or storage.dtype
     check(isinstance(dtype, _C.dtype), "a tensor's storage has no type")
     what = f"a tensor of storage {storage.key!r:.40}"
