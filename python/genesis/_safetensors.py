@@ -214,7 +214,8 @@ def read_elements(file: Any, tensor: _C.Tensor, what: str) -> None:
 
 def _mapped(file: BinaryIO, start: int, entries: list[Entry]) -> dict[str, _C.Tensor]:
     """Tensors over the file itself; those that do not lie aligned, and truths, are copies."""
-    mapped, copied = [], []
+    mapped: list[Entry] = []
+    copied: list[Entry] = []
     for entry in entries:
         _, dtype, _, offset, end = entry
         is_aligned = (start + offset) % dtype.itemsize == 0 and end > offset

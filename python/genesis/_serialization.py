@@ -157,7 +157,8 @@ class _Plan:
         groups: dict[Any, list[int]] = {}
         for number, (tensor, _) in enumerate(self._found):
             place = tensor._place if tensor.numel() else 0
-            groups.setdefault(place or ("alone", number), []).append(number)
+            key = (str(tensor.device), place) if place else number
+            groups.setdefault(key, []).append(number)
         yield from groups.values()
 
     # ---- memory that is shared ----
@@ -175,17 +176,17 @@ class _Plan:
                 self._describe(number, name)
             return len(members) == 1 or not is_one
         base, first = whole
-        name = None
+        found: str | None = None
         for number, tensor in zip(members, tensors, strict=True):
             if tensor.is_contiguous() and tensor.nbytes == base.nbytes:
-                name = name or self._found[number][1]
-                self.stored.setdefault(name, tensor)
-        if name is None:
-            name = self._name(f"{self._found[members[0]][1]}#storage")
-            self.stored[name] = base
+                found = found or self._found[number][1]
+                self.stored.setdefault(found, tensor)
+        if found is None:
+            found = self._name(f"{self._found[members[0]][1]}#storage")
+            self.stored[found] = base
         for number, tensor in zip(members, tensors, strict=True):
             offset = tensor.storage_offset() * tensor.element_size() - first
-            self._describe(number, name)
+            self._describe(number, found)
             self._table[number]["view"] = [
                 tensor.dtype.name,
                 list(tensor.shape),
@@ -438,9 +439,9 @@ def _table_check(number: int, entry: Any, sizes: dict[str, Entry]) -> None:
         from genesis import _structure
 
         kinds = [type(one) for one in view]
-        if kinds != [str, list, list, int] or view[0] not in _structure._DTYPES:
+        if kinds != [str, list, list, int] or view[0] not in _structure.DTYPES:
             raise ValueError(f"{what} is not described as it should be")
-        dtype = _structure._DTYPES[view[0]]
+        dtype = _structure.DTYPES[view[0]]
         if nbytes % dtype.itemsize:
             raise ValueError(f"{what} does not fit the memory that it is a view of")
         view_check(what, view[1], view[2], view[3], nbytes // dtype.itemsize)
@@ -463,7 +464,7 @@ def _tensors_make(
         tensor = moved[name]
         if "view" in entry:
             dtype, shape, strides, offset = entry["view"]
-            tensor = view_make(tensor, _structure._DTYPES[dtype], shape, strides, offset)
+            tensor = view_make(tensor, _structure.DTYPES[dtype], shape, strides, offset)
         else:
             tensor = tensor.detach()  # an object of its own, with the same memory
         if entry.get("parameter") and parameter is not None:

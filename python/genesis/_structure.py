@@ -22,12 +22,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DEPTH_MOST", "decode", "encode", "parameter_class"]
+__all__ = ["DEPTH_MOST", "DTYPES", "KEYS", "decode", "encode", "is_key", "parameter_class"]
 
 DEPTH_MOST = 100  # containers in containers
 _DIGITS_MOST = 4000  # of a number: Python reads no more than 4300
-_KEYS = "numbers of 64 bits, texts, None, and tuples of these"
-_DTYPES = {dtype.name: dtype for dtype in vars(_C).values() if isinstance(dtype, _C.dtype)}
+KEYS = "numbers of 64 bits, texts, None, dtypes, and tuples of up to 16 of these"
+DTYPES = {dtype.name: dtype for dtype in vars(_C).values() if isinstance(dtype, _C.dtype)}
 
 
 def parameter_class() -> Any:
@@ -128,24 +128,24 @@ class _Encoder:
         return made
 
     def _key(self, key: Any, path: tuple[Any, ...]) -> None:
-        if not _is_key(key):
+        if not is_key(key):
             raise TypeError(
                 f"save: {_path(path)} has the key {key!r:.60} of class {type(key).__name__}: keys, "
-                f"and what is in sets, are {_KEYS}"
+                f"and what is in sets, are {KEYS}"
             )
 
 
-def _is_key(key: Any, depth: int = 0) -> bool:
-    """Whether it is hashed without going deep, and no two numbers collide by intention."""
+def is_key(key: Any, depth: int = 0) -> bool:
+    """Whether it is hashed in a short time, and no two numbers collide by intention."""
     kind = type(key)
     if kind is int:
         return -(1 << 63) <= key < 1 << 64
-    if kind is tuple and depth < 3:
-        return len(key) <= 16 and all(_is_key(one, depth + 1) for one in key)
+    if kind is tuple and depth < 2:
+        return len(key) <= 16 and all(is_key(one, depth + 1) for one in key)
     return kind in (str, float, bool, type(None), _C.dtype)
 
 
-_CONTAINERS = {
+_CONTAINERS: dict[type, str] = {
     list: "list",
     tuple: "tuple",
     dict: "items",
@@ -210,9 +210,9 @@ def _read_complex(value: Any) -> complex:
 
 
 def _read_dtype(value: Any) -> Any:
-    if _text(value, "a dtype") not in _DTYPES:
+    if _text(value, "a dtype") not in DTYPES:
         raise _wrong("a dtype has a known name", value)
-    return _DTYPES[value]
+    return DTYPES[value]
 
 
 def _read_device(value: Any) -> Any:
@@ -298,8 +298,8 @@ class _Decoder:
 
 
 def _key_check(key: Any) -> Any:
-    if not _is_key(key):
-        raise _wrong(f"keys are {_KEYS}", type(key).__name__)
+    if not is_key(key):
+        raise _wrong(f"keys are {KEYS}", type(key).__name__)
     return key
 
 

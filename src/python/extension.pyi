@@ -543,6 +543,7 @@ def _shared_tensors(
     fd: int,
     parts: tuple[tuple[dtype, tuple[int, ...], int], ...],
     is_private: builtins.bool = False,
+    has_owner: builtins.bool = False,
     /,
 ) -> list[Tensor]: ...
 def _empty_pinned(shape: Any, dtype: Any, device: Any, /) -> Tensor: ...

@@ -6,32 +6,55 @@
  * tensors, each with a storage of its own, so that a write to one is no write to another.
  *   SM1  `holders` counts the tensors, and the call that makes them. The last one unmaps, from any thread, and without
  *        Python.
- *   SM2  Nothing is mapped beyond the end of the file: a read there would end the process.
+ *   SM2  The first word of memory that has an owner is a SHARED_ value. The owner writes SHARED_USED; it is changed here
+ *        when the last tensor has gone: the owner may fill the memory again. After a fork a child may have tensors over
+ *        it as well: then the owner gives it back, and the rest lives as long as the child's mapping.
+ *   SM3  Nothing is mapped beyond the end of the file: a read there would end the process.
  */
 #include "module.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+enum shared_state {
+    SHARED_FREE, /* nobody uses it */
+    SHARED_USED, /* it has a batch */
+    SHARED_LEFT, /* this process does not use it, but another one may */
+};
+
 struct mapping {
     void *start;
     size_t nbytes;
     atomic_size_t holders; /* SM1 */
+    bool has_owner;        /* SM2 */
+    unsigned forks;        /* `fork_count` when it was made */
 };
+
+static atomic_uint
+    fork_count; /* goes up before a fork and after it: another thread may map in between */
+
+static void fork_note(void)
+{
+    atomic_fetch_add(&fork_count, 1);
+}
 
 static void mapping_release(void *context)
 {
     struct mapping *mapping = context;
     if (atomic_fetch_sub(&mapping->holders, 1) > 1)
         return;
+    if (mapping->has_owner)
+        atomic_store((atomic_ullong *)mapping->start,
+                     mapping->forks == atomic_load(&fork_count) ? SHARED_FREE : SHARED_LEFT);
     (void)munmap(mapping->start, mapping->nbytes);
     free(mapping);
 }
 
 /* The whole of a file, which may be closed afterwards; writes to a private one stay here. NULL with an exception. */
-static struct mapping *mapping_create(int file, bool is_private)
+static struct mapping *mapping_create(int file, bool is_private, bool has_owner)
 {
     struct stat found;
     if (fstat(file, &found) < 0) {
@@ -48,6 +71,8 @@ static struct mapping *mapping_create(int file, bool is_private)
         return NULL;
     }
     mapping->nbytes = (size_t)found.st_size;
+    mapping->has_owner = has_owner;
+    mapping->forks = atomic_load(&fork_count);
     atomic_init(&mapping->holders, 1);
     mapping->start = mmap(NULL, mapping->nbytes, PROT_READ | PROT_WRITE,
                           is_private ? MAP_PRIVATE : MAP_SHARED, file, 0);
@@ -111,11 +136,11 @@ static PyObject *shared_tensors(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
     PyObject *parts;
-    int file, is_private = 0;
-    if (!PyArg_ParseTuple(arguments, "iO!|p:_shared_tensors", &file, &PyTuple_Type, &parts,
-                          &is_private))
+    int file, is_private = 0, has_owner = 0;
+    if (!PyArg_ParseTuple(arguments, "iO!|pp:_shared_tensors", &file, &PyTuple_Type, &parts,
+                          &is_private, &has_owner))
         return NULL;
-    struct mapping *mapping = mapping_create(file, is_private != 0);
+    struct mapping *mapping = mapping_create(file, is_private != 0, has_owner != 0);
     Py_ssize_t count = PyTuple_Size(parts);
     PyObject *made = mapping != NULL ? PyList_New(count) : NULL;
     for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
@@ -135,12 +160,17 @@ static PyObject *shared_tensors(PyObject *module, PyObject *arguments)
 
 static PyMethodDef shared_memory_methods[] = {
     {"_shared_tensors", shared_tensors, METH_VARARGS,
-     "_shared_tensors($module, fd, parts, is_private=False, /)\n--\n\n"
+     "_shared_tensors($module, fd, parts, is_private=False, has_owner=False, /)\n--\n\n"
      "Tensors over the memory of a file: one for each (dtype, shape, offset) of a tuple."},
     {NULL, NULL, 0, NULL},
 };
 
 int shared_memory_init(PyObject *module)
 {
+    static atomic_bool is_noting;
+    if (!atomic_exchange(&is_noting, true) && pthread_atfork(fork_note, fork_note, NULL) != 0) {
+        (void)PyErr_NoMemory();
+        return -1;
+    }
     return PyModule_AddFunctions(module, shared_memory_methods);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import random
@@ -154,20 +155,132 @@ def test_long_lists_of_numbers():
 def test_tensors_are_views_of_shared_memory():
     """Without a copy, each with a storage of its own, and as long as one of them lives."""
     before = mappings()
-    loader = DataLoader(TensorDataset(genesis.arange(8), genesis.zeros(8, 3)), 8, num_workers=1)
-    ((numbers, rows),) = list(loader)
+    dataset = TensorDataset(genesis.arange(8), genesis.zeros(8, 3000))
+    ((numbers, rows),) = list(DataLoader(dataset, 8, num_workers=1))
     assert mappings() == before + 1
-    result = rows * genesis.ones(3).requires_grad_()
+    result = rows * genesis.ones(3000).requires_grad_()
     numbers += 1  # is no write to `rows`, which the backward pass needs
     assert numbers.tolist() == list(range(1, 9))
     result.sum().backward()
     part = rows[2:3]
     del numbers, rows, result
-    assert mappings() == before + 1 and part.tolist() == [[0, 0, 0]]
+    assert mappings() == before + 1 and part.sum().item() == 0
     part += 1
-    assert part.sum().item() == 3
+    assert part.sum().item() == 3000
     del part
     assert mappings() == before
+
+
+def pinned_down(rows, count):
+    """Batches of a loader whose memory is filled again as soon as it is free."""
+    dataset = TensorDataset(genesis.arange(float(count)).reshape(count, 1).expand(count, rows))
+    return DataLoader(dataset, 1, num_workers=1)
+
+
+def test_memory_is_used_again_when_its_tensors_have_gone():
+    kept, total = {}, 0
+    for number, (rows,) in enumerate(pinned_down(20_000, 60)):
+        assert set(rows[0, ::5000].tolist()) == {number}
+        total += int(rows[0, -1].item())
+        if number % 7 == 0:
+            kept[number] = rows[0, 10:20]  # a view is enough
+        if number == 30:
+            kept.pop(7)
+    assert total == sum(range(60))
+    assert all(set(rows.tolist()) == {number} for number, rows in kept.items())
+
+
+def test_a_child_keeps_what_it_had_at_the_fork():
+    """Its tensors are not filled again, even if the parent's have gone."""
+    iterator = iter(pinned_down(20_000, 40))
+    (rows,) = next(iterator)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.read(read, 1)
+        os._exit(0 if set(rows[0, ::100].tolist()) == {0.0} else 1)
+    del rows
+    assert [one[0, -1].item() for (one,) in iterator] == list(range(1, 40))
+    os.write(write, b"x")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(read)
+    os.close(write)
+
+
+def test_memory_that_a_fork_has_seen_goes_back():
+    """It is neither filled again, nor kept by the worker."""
+    dataset = TensorDataset(genesis.arange(200.0).reshape(200, 1).expand(200, 30_000))
+    iterator = iter(DataLoader(dataset, 1, num_workers=1))
+    (pid,) = [one.pid for one in iterator._crew.pool.processes]
+    for number, (rows,) in enumerate(iterator):
+        assert rows[0, -1].item() == number
+        if number % 10 == 0:
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            os.waitpid(child, 0)
+        if number == 190:
+            assert Path(f"/proc/{pid}/maps").read_text().count("genesis-batch") < 10
+
+
+def test_more_batches_than_a_process_has_mappings(monkeypatch):
+    """What cannot be mapped is copied."""
+
+    def full(file, parts, is_private, has_owner):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr("genesis._C._shared_tensors", full)
+    dataset = TensorDataset(genesis.arange(8000), genesis.zeros(8000, dtype=genesis.bfloat16))
+    found = list(DataLoader(dataset, 4000, num_workers=1))
+    assert [one[-1].item() for one, _ in found] == [3999, 7999] and mappings() == 0
+    assert found[0][1].dtype == "bfloat16" and found[0][1].sum().item() == 0
+
+
+def test_memory_that_cannot_be_shared(tmp_path):
+    """What a file does not have is refused before anybody reads it."""
+    share, float32 = genesis._C._shared_tensors, genesis.float32
+    path = tmp_path / "f"
+    path.write_bytes(bytes(64))
+    with path.open("r+b") as file:
+        number = file.fileno()
+        assert share(number, ((float32, (16,), 0), (float32, (), 60)))[0].sum().item() == 0
+        assert share(number, ()) == []
+        for part in (
+            *((float32, (17,), 0), (float32, (1,), 64), (float32, (1,), 2), (float32, (1,), -4)),
+            *((float32, (1 << 62, 1 << 62), 0), (float32, (1,), 1 << 62), (float32, (-1,), 0)),
+        ):
+            with pytest.raises((ValueError, OverflowError)):
+                share(number, (part,))
+        for part in (
+            3,
+            (float32, (1,)),
+            ("float99", (1,), 0),
+            (float32, 3, 0),
+            (float32, (1,), "0"),
+        ):
+            with pytest.raises((TypeError, ValueError)):
+                share(number, (part,))
+    with pytest.raises(OSError, match="descriptor"):
+        share(number, ())
+    read, write = os.pipe()
+    with pytest.raises(ValueError, match="no memory to share"):
+        share(read, ((float32, (1,), 0),))
+    os.close(read)
+    os.close(write)
+    path.write_bytes(b"")
+    with path.open("rb") as file, pytest.raises(ValueError, match="no memory to share"):
+        share(file.fileno(), ((float32, (0,), 0),))
+
+
+def test_scalars_of_every_dtype():
+    names = ("bool", "uint8", "uint64", "int16", "float16", "bfloat16", "float64")
+
+    def sample(index):
+        return [genesis.tensor(index).to(getattr(genesis, name)) for name in names]
+
+    for index, found in enumerate(calls(sample, 2)):
+        assert [one.dtype.name for one in found] == list(names)
+        assert [one.item() for one in found] == [index] * len(names)
 
 
 def test_gradients_and_memory_of_batches():
@@ -588,8 +701,10 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4  # KiB
 
 
-def test_many_batches_leave_nothing():
-    dataset = TensorDataset(genesis.arange(20_000), genesis.rand(20_000, 4))
+@pytest.mark.parametrize("width", [4, 2048])  # copied, and in shared memory
+def test_many_batches_leave_nothing(width):
+    rows = genesis.rand(1, width).expand(20_000, width)
+    dataset = TensorDataset(genesis.arange(20_000), rows)
     loader = DataLoader(dataset, 2, num_workers=2, persistent_workers=True)
     total, before = 0, None
     for number, (numbers, _) in enumerate(loader):

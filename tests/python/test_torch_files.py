@@ -374,3 +374,20 @@ def test_mutated_files_are_read_or_refused(seed):
         accepted += 1
         repr(found)
     assert accepted < 150
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_files_with_wrong_offsets_are_read_or_refused(tmp_path, mmap):
+    """Bytes of the zip's directory, at the end of a file, that a disk is asked for."""
+    chance, path = random.Random(7), tmp_path / "f"
+    good = (FOLDER / "shared.pt").read_bytes()
+    for _ in range(400):
+        made = bytearray(good)
+        for _ in range(chance.randrange(1, 3)):
+            at = len(made) - 1 - chance.randrange(1200)
+            made[at] = chance.choice([0, 255, 127, 128, chance.randrange(256)])
+        path.write_bytes(made)
+        try:
+            genesis.load(path, mmap=mmap)
+        except ValueError:
+            continue

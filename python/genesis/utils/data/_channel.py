@@ -1,10 +1,14 @@
 """Messages between a program and its workers: a socket, and memory without a name for tensors.
 
     wire        1 byte    flags: which files come with it
-                the rest  marshal: (kind, epoch, number, value); a value that is not plain is
-                          (pickle, parts)
-    files       the memory of the tensors and arrays, one behind the other; and the wire itself
-                where it is long
+                the rest  marshal: (kind, epoch, number, form, value); a value that is not plain is
+                          (pickle, parts, elements)
+    files       the elements of tensors and arrays, one behind the other, where they are more than
+                fit into the wire; and the wire itself where it is long
+
+A worker fills the same memory again when all tensors over it have gone: the first word of such a
+segment says so, and is set by whoever unmaps it (python_shared_memory.c). It keeps a few segments
+that are free; the others go back.
 
 A message is one packet, which comes as a whole or not at all. Memory is a file that has no name
 (memfd), so nothing is left when a process is killed: it goes with the last descriptor and the last
@@ -15,11 +19,14 @@ are pickled as multiprocessing does.
 from __future__ import annotations
 
 import array
+import errno
 import io
 import marshal
+import mmap
 import os
 import socket
 import threading
+import time
 from collections import deque
 from multiprocessing.reduction import ForkingPickler
 from pickle import PickleBuffer
@@ -34,11 +41,15 @@ if TYPE_CHECKING:
     Part = tuple[int, tuple[int, ...], int]  # number of the dtype, shape, offset
     Message = tuple[int, int, int, Any]  # kind, epoch, number, value
 
-__all__ = ["Channel", "channel_pair"]
+__all__ = ["Channel", "Segments", "channel_pair"]
 
 PLAIN, PICKLED = 0, 1
-_HAS_MEMORY, _IS_LONG = 1, 2
+_HAS_MEMORY, _IS_LONG, _IS_SEGMENT = 1, 2, 4
 _WIRE_MOST = 32768  # bytes in one packet, well below what a socket takes
+_COPIED_MOST = 8192  # bytes of elements that are copied: it costs less than a mapping of their own
+_SEGMENTS_FREE_MOST = 4  # that a worker keeps for batches to come
+_SEGMENT_STEP = 1 << 16  # their sizes are multiples
+_RETRY_S = 0.002  # until there is room for one more descriptor on its way
 _ALIGNMENT = 64
 _BUFFERS_MOST = 512  # for one writev()
 _DTYPES = (
@@ -48,6 +59,7 @@ _DTYPES = (
 _NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
 _BYTES = _NUMBERS[_C.uint8]
 _PADDING = bytes(_ALIGNMENT)
+_FREE, _USED, _LEFT = range(3)  # what the first word of a segment says: python_shared_memory.c
 
 
 def _as_it_is(value: Any, needs_gradient: bool = False) -> Any:
@@ -118,6 +130,48 @@ def _file_of(buffers: Sequence[Any]) -> int:
     return file
 
 
+class Segments:
+    """Memory for the batches of one worker, which is used again."""
+
+    def __init__(self) -> None:
+        self._all: list[tuple[int, mmap.mmap]] = []  # file, and what is in it
+
+    def fill(self, buffers: Sequence[Any], size: int) -> int:
+        """Put buffers into a segment; a descriptor of it."""
+        file, memory = self._take(_ALIGNMENT + size)
+        at = _ALIGNMENT
+        for one in buffers:
+            end = at + len(one)
+            memory[at:end] = one
+            at = end
+        memory[:8] = _USED.to_bytes(8, "little")
+        return os.dup(file)
+
+    def _take(self, size: int) -> tuple[int, mmap.mmap]:
+        for one in [one for one in self._all if one[1][0] == _LEFT]:
+            self._drop(one)
+        free = [one for one in self._all if one[1][0] == _FREE]
+        for one in free:
+            if size <= len(one[1]) <= 4 * size:
+                return one
+        for one in free[: max(len(free) - _SEGMENTS_FREE_MOST + 1, 0)]:
+            self._drop(one)
+        file = os.memfd_create("genesis-batch", os.MFD_CLOEXEC)
+        try:
+            os.ftruncate(file, size + -size % _SEGMENT_STEP)
+            made = file, mmap.mmap(file, size + -size % _SEGMENT_STEP)
+        except BaseException:
+            os.close(file)
+            raise
+        self._all.append(made)
+        return made
+
+    def _drop(self, one: tuple[int, mmap.mmap]) -> None:
+        self._all.remove(one)
+        one[1].close()
+        os.close(one[0])
+
+
 def _is_plain(value: Any) -> bool:
     """Whether marshal gives back the same: lists of numbers, as samplers make them, do."""
     if type(value) is list:
@@ -130,6 +184,7 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
+        self.segments: Segments | None = None  # of a worker
         self._lock = threading.Lock()  # of what waits
         self._waiting: deque[tuple[bytes, list[int]]] = deque()  # what the socket has no room for
 
@@ -144,9 +199,10 @@ class Channel:
 
     def send(self, kind: int, epoch: int, number: int, value: Any) -> None:
         """Send a message, and wait while there is no room."""
-        wire, files = _packed(kind, epoch, number, value)
+        wire, files = _packed(kind, epoch, number, value, self.segments)
         try:
-            self._send(wire, files, 0)
+            while not self._send(wire, files, 0):
+                time.sleep(_RETRY_S)
         finally:
             _close_all(files)
 
@@ -165,7 +221,8 @@ class Channel:
             while self._waiting:
                 wire, files = self._waiting[0]
                 try:
-                    self._send(wire, files, socket.MSG_DONTWAIT)
+                    if not self._send(wire, files, socket.MSG_DONTWAIT):
+                        return
                 except BlockingIOError:
                     return
                 except OSError:  # who has gone takes nothing: receive() says so
@@ -173,9 +230,16 @@ class Channel:
                 self._waiting.popleft()
                 _close_all(files)
 
-    def _send(self, wire: bytes, files: list[int], flags: int) -> None:
+    def _send(self, wire: bytes, files: list[int], flags: int) -> bool:
+        """Send a packet; False if too many descriptors are on their way already."""
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
-        self.socket.sendmsg([wire], rights, flags | socket.MSG_NOSIGNAL)
+        try:
+            self.socket.sendmsg([wire], rights, flags | socket.MSG_NOSIGNAL)
+        except OSError as error:
+            if error.errno != errno.ETOOMANYREFS:
+                raise
+            return False
+        return True
 
     # ---- receiving ----
 
@@ -225,9 +289,12 @@ def _close_all(files: Any) -> None:
         os.close(file)
 
 
-def _packed(kind: int, epoch: int, number: int, value: Any) -> tuple[bytes, list[int]]:
+def _packed(
+    kind: int, epoch: int, number: int, value: Any, segments: Segments | None = None
+) -> tuple[bytes, list[int]]:
     """A message as a wire, and the files that come with it."""
     files: list[int] = []
+    flags = 0
     try:
         if _is_plain(value):
             wire = marshal.dumps((kind, epoch, number, PLAIN, value))
@@ -236,10 +303,17 @@ def _packed(kind: int, epoch: int, number: int, value: Any) -> tuple[bytes, list
             packer = _Packer(room)
             packer.dump(value)
             parts = tuple(packer.parts)
-            if packer.end:
+            elements = b""
+            if packer.end > _COPIED_MOST and segments is not None:
+                files.append(segments.fill(packer.buffers, packer.end))
+                flags = _HAS_MEMORY | _IS_SEGMENT
+            elif packer.end > _COPIED_MOST:
                 files.append(_file_of(packer.buffers))
-            wire = marshal.dumps((kind, epoch, number, PICKLED, (room.getvalue(), parts)))
-        flags = _HAS_MEMORY if files else 0
+                flags = _HAS_MEMORY
+            elif packer.end:
+                elements = b"".join(packer.buffers)
+            content = room.getvalue(), parts, elements
+            wire = marshal.dumps((kind, epoch, number, PICKLED, content))
         if len(wire) >= _WIRE_MOST:
             files.append(_file_of([wire]))
             wire, flags = b"", flags | _IS_LONG
@@ -251,7 +325,7 @@ def _packed(kind: int, epoch: int, number: int, value: Any) -> tuple[bytes, list
 
 def _unpacked(packet: bytes, files: list[int]) -> Message:
     flags, wire = packet[0], packet[1:]
-    if len(files) != flags.bit_count():
+    if len(files) != (flags & (_HAS_MEMORY | _IS_LONG)).bit_count():
         raise RuntimeError(
             "the memory of a batch did not arrive: this process has too many open files (ulimit -n)"
         )
@@ -262,15 +336,42 @@ def _unpacked(packet: bytes, files: list[int]) -> Message:
     kind, epoch, number, form, value = marshal.loads(wire)
     if form == PLAIN:
         return kind, epoch, number, value
-    data, parts = value
-    made = _tensors_of(files[0] if flags & _HAS_MEMORY else None, parts)
+    data, parts, elements = value
+    if flags & _HAS_MEMORY:
+        made = _tensors_shared(files[0], parts, bool(flags & _IS_SEGMENT))
+    else:
+        made = [_tensor_copied(part, elements) for part in parts]
     return kind, epoch, number, ForkingPickler.loads(data, buffers=made)
 
 
-def _tensors_of(file: int | None, parts: Sequence[Part]) -> list[Any]:
-    """What was put aside: tensors, and for arrays the bytes of tensors."""
-    if file is None:
-        return [_C._empty(shape, _DTYPES[number], "cpu") for number, shape, _ in parts]
-    return _C._shared_tensors(
-        file, tuple([(_DTYPES[number], shape, offset) for number, shape, offset in parts])
-    )
+# What was put aside: tensors, and for arrays the bytes of tensors.
+
+
+def _tensors_shared(file: int, parts: Sequence[Part], is_segment: bool) -> list[Any]:
+    start = _ALIGNMENT if is_segment else 0
+    try:
+        return _C._shared_tensors(
+            file,
+            tuple([(_DTYPES[number], shape, start + offset) for number, shape, offset in parts]),
+            False,
+            is_segment,
+        )
+    except OSError as error:
+        if error.errno != errno.ENOMEM:
+            raise
+    # The system allows a process so many mappings (vm.max_map_count), and they are taken.
+    with open(file, "r+b", closefd=False) as source:  # noqa: PTH123
+        source.seek(start)
+        elements = source.read()
+        made = [_tensor_copied(part, elements) for part in parts]
+        if is_segment:
+            os.pwrite(file, bytes(8), 0)
+    return made
+
+
+def _tensor_copied(part: Part, elements: bytes) -> _C.Tensor:
+    number, shape, offset = part
+    made = _C._empty(shape, _DTYPES[number], "cpu")
+    if made.nbytes:
+        _C._set_bytes(made, 0, elements[offset : offset + made.nbytes])
+    return made

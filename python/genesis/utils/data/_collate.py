@@ -53,17 +53,17 @@ def default_convert(data: Any) -> Any:
         is_text = kind == "array" and data.dtype.kind in "SUO"
         return data if is_text else genesis.as_tensor(data)
     if isinstance(data, Mapping):
-        return _mapping_like(data, {key: default_convert(data[key]) for key in data})
+        return mapping_like(data, {key: default_convert(data[key]) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(default_convert(one) for one in data))
     if isinstance(data, tuple):
         return [default_convert(one) for one in data]
     if isinstance(data, Sequence):
-        return _sequence_like(data, [default_convert(one) for one in data])
+        return sequence_like(data, [default_convert(one) for one in data])
     return data
 
 
-def _mapping_like(one: Any, made: dict[Any, Any]) -> Any:
+def mapping_like(one: Any, made: dict[Any, Any]) -> Any:
     """A mapping of the class of another one, with that one's other attributes."""
     if type(one) is dict:
         return made
@@ -77,7 +77,7 @@ def _mapping_like(one: Any, made: dict[Any, Any]) -> Any:
         return made
 
 
-def _sequence_like(one: Any, made: list[Any]) -> Any:
+def sequence_like(one: Any, made: list[Any]) -> Any:
     if type(one) is list:
         return made
     try:
@@ -121,7 +121,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
             key: collate([one[key] for one in batch], collate_fn_map=collate_fn_map)
             for key in first
         }
-        return _mapping_like(first, made)
+        return mapping_like(first, made)
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         columns = zip(*batch, strict=True)
         return kind(*(collate(one, collate_fn_map=collate_fn_map) for one in columns))
@@ -131,7 +131,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = zip(*batch, strict=True)
         made_list = [collate(one, collate_fn_map=collate_fn_map) for one in columns]
-        return made_list if isinstance(first, tuple) else _sequence_like(first, made_list)
+        return made_list if isinstance(first, tuple) else sequence_like(first, made_list)
     raise TypeError(_MESSAGE.format(kind))
 
 

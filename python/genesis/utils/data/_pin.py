@@ -8,7 +8,7 @@ from typing import Any
 
 import genesis
 from genesis import _C
-from genesis.utils.data._collate import _mapping_like, _sequence_like
+from genesis.utils.data._collate import mapping_like, sequence_like
 
 __all__ = ["can_pin", "pin_memory"]
 
@@ -32,13 +32,13 @@ def pin_memory(data: Any, device: Any = None) -> Any:
     if isinstance(data, (str, bytes)):
         return data
     if isinstance(data, Mapping):
-        return _mapping_like(data, {key: pin_memory(data[key], device) for key in data})
+        return mapping_like(data, {key: pin_memory(data[key], device) for key in data})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
         return type(data)(*(pin_memory(one, device) for one in data))
     if isinstance(data, tuple):
         return [pin_memory(one, device) for one in data]
     if isinstance(data, Sequence):
-        return _sequence_like(data, [pin_memory(one, device) for one in data])
+        return sequence_like(data, [pin_memory(one, device) for one in data])
     if hasattr(data, "pin_memory"):
         return data.pin_memory()
     return data

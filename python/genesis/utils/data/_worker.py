@@ -202,6 +202,9 @@ def worker_main(channel: Channel, inherited: list[Channel], plan: Plan) -> None:
     _signals_begin()
     for one in inherited:  # a fork has the parent's ends of all connections
         one.close()
+    from genesis.utils.data._channel import Segments
+
+    channel.segments = Segments()
     _C.set_num_threads(1)
     _info = WorkerInfo(plan.id, plan.num_workers, seed_all(plan), plan.dataset)
     try:
