@@ -233,6 +233,46 @@ static void softmax_gradient(const struct gni_rule_frame *frame, gn_tensor **gra
     gradients[0] = gni_scope_is_ok(s) ? gni_cast(s, made, dtype) : NULL;
 }
 
+/* ---- norms ----------------------------------------------------------------------------------- */
+
+/*
+ * y = (x - mean) r, with r = (mean of squares + eps)^-1/2:
+ *
+ *     r (g - mean(g) - y mean(g y)) - h y r^2 / n
+ *
+ * with the gradient h of r, where r itself is differentiated, and without mean(g) for what is not centered. Three reductions
+ * of the row fewer than by the parts.
+ */
+static void standardize_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_standardize_details *details = frame->node->details;
+    gn_tensor *y = frame->results[0], *scale = frame->results[1];
+    gn_tensor *g = frame->given[0], *h = frame->given[1], *made = NULL;
+    if (g != NULL) {
+        gn_tensor *product = gni_binary(s, GN_OP_MULTIPLY, gni_of(g), gni_of(y));
+        gn_tensor *mean = gni_scope_is_ok(s)
+                              ? gni_reduce(s, GN_REDUCE_MEAN, product, details->dimensions, true)
+                              : NULL;
+        made = gni_binary(s, GN_OP_MULTIPLY, gni_of(y), gni_of(mean));
+        made = gni_binary(s, GN_OP_SUBTRACT, gni_of(g), gni_of(made));
+        if (details->is_centered && gni_scope_is_ok(s)) {
+            mean = gni_reduce(s, GN_REDUCE_MEAN, g, details->dimensions, true);
+            made = gni_binary(s, GN_OP_SUBTRACT, gni_of(made), gni_of(mean));
+        }
+        made = gni_binary(s, GN_OP_MULTIPLY, gni_of(made), gni_of(scale));
+    }
+    if (h != NULL) {
+        double count = (double)gni_dims_count(y, details->dimensions);
+        gn_tensor *part = gni_binary(s, GN_OP_MULTIPLY, gni_of(h), gni_of(scale));
+        part = gni_binary(s, GN_OP_MULTIPLY, gni_of(part), gni_of(scale));
+        part = gni_binary(s, GN_OP_MULTIPLY, gni_of(part), gni_floating(-1 / count));
+        part = gni_binary(s, GN_OP_MULTIPLY, gni_of(y), gni_of(part));
+        made = made != NULL ? gni_binary(s, GN_OP_ADD, gni_of(made), gni_of(part)) : part;
+    }
+    gradients[0] = made;
+}
+
 /* ---- matrix products --------------------------------------------------------------------------- */
 
 /* The last two dimensions exchanged. */
@@ -414,6 +454,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},
         [GNI_RULE_PLACES_BACK] = {.call = gni_places_back_gradient, .saves = ~1U},
         [GNI_RULE_PUT] = {.call = gni_put_gradient, .saves = ~3U},
+        [GNI_RULE_STANDARDIZE] = {.call = standardize_gradient, .saves_result = 3},
         [GNI_RULE_CLASS_LOSS] = {.call = gni_class_loss_gradient, .saves = 7, .saves_result = 2},
         [GNI_RULE_BINARY_LOSS] = {.call = gni_binary_loss_gradient, .saves = 3},
         [GNI_RULE_CUSTOM] = {.call = gni_custom_gradients},

@@ -39,13 +39,49 @@ static gn_tensor *mean_of_squares(struct gni_scope *s, gn_tensor *x, uint32_t di
     return gni_reduce(s, GN_REDUCE_MEAN, gni_unary(s, GN_OP_SQUARE, x), dims, true);
 }
 
-/* Elements less their mean, over their deviation. */
-static gn_tensor *rows_normalize(struct gni_scope *s, gn_tensor *x, uint32_t dims, double eps)
+/* Elements, less their mean if they are centered, over their deviation; and 1 over that. New references. */
+static gn_status standardize(gn_tensor *x, const struct gni_standardize_details *how, double eps,
+                             gn_tensor **both)
 {
-    gn_tensor *mean = gni_reduce(s, GN_REDUCE_MEAN, x, dims, true);
-    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(x), gni_of(mean));
-    gn_tensor *scale = scale_of(s, mean_of_squares(s, apart, dims), eps);
-    return gni_binary(s, GN_OP_MULTIPLY, gni_of(apart), gni_of(scale));
+    struct gni_scope s = {0};
+    gn_tensor *apart = x;
+    if (how->is_centered) {
+        gn_tensor *mean = gni_reduce(&s, GN_REDUCE_MEAN, x, how->dimensions, true);
+        apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(x), gni_of(mean));
+    }
+    gn_tensor *scale = scale_of(&s, mean_of_squares(&s, apart, how->dimensions), eps);
+    gn_tensor *made = gni_binary(&s, GN_OP_MULTIPLY, gni_of(apart), gni_of(scale));
+    gn_results results = {0};
+    gn_status status = gni_scope_give_pair(&s, made, scale, &results);
+    both[0] = results.few[0];
+    both[1] = results.few[1];
+    return status;
+}
+
+/* The same as one operation with a gradient of its own: rules_numbers.c. */
+static gn_tensor *rows_standardize(struct gni_scope *scope, gn_tensor *x, uint32_t dims,
+                                   bool is_centered, double eps)
+{
+    const struct gni_standardize_details how = {.dimensions = dims, .is_centered = is_centered};
+    gn_tensor *both[2] = {NULL};
+    if (!gni_scope_is_ok(scope))
+        return NULL;
+    bool is_taped = gni_tape_enter(x);
+    gn_status status = standardize(x, &how, eps, both);
+    if (is_taped)
+        status = gni_tape_leave(
+            status, &(struct gni_tape_step){.rule = GNI_RULE_STANDARDIZE,
+                                            .name = is_centered ? "layer_norm" : "rms_norm",
+                                            .input_count = 1,
+                                            .inputs = &(gn_operand){.tensor = x},
+                                            .result_count = 2,
+                                            .results = both,
+                                            .details = &how,
+                                            .detail_bytes = sizeof how});
+    gn_tensor *made = gni_scope_keep(scope, status, both[0]);
+    if (status == GN_OK)
+        gn_tensor_release(both[1]);
+    return made;
 }
 
 /* ---- layers ------------------------------------------------------------------------------------ */
@@ -82,7 +118,7 @@ static gn_status layer_norm_call(const gn_argument *a, gn_results *results)
     if (!gni_scope_is_ok(&s))
         return gni_scope_close(&s);
     double eps = gni_scalar_double(a[4].operand.scalar);
-    gn_tensor *made = rows_normalize(&s, gni_wide(&s, x), last_dims(x, a[1].count), eps);
+    gn_tensor *made = rows_standardize(&s, gni_wide(&s, x), last_dims(x, a[1].count), true, eps);
     made = scaled(&s, made, weight, bias);
     return gni_scope_give(&s, gni_cast(&s, made, x->dtype), results);
 }
@@ -97,9 +133,7 @@ static gn_status rms_norm_call(const gn_argument *a, gn_results *results)
     double eps = a[3].is_given            ? gni_scalar_double(a[3].operand.scalar)
                  : x->dtype == GN_FLOAT64 ? DBL_EPSILON
                                           : (double)FLT_EPSILON;
-    gn_tensor *wide = gni_wide(&s, x);
-    gn_tensor *scale = scale_of(&s, mean_of_squares(&s, wide, last_dims(x, a[1].count)), eps);
-    gn_tensor *made = gni_binary(&s, GN_OP_MULTIPLY, gni_of(wide), gni_of(scale));
+    gn_tensor *made = rows_standardize(&s, gni_wide(&s, x), last_dims(x, a[1].count), false, eps);
     made = scaled(&s, made, weight, NULL);
     return gni_scope_give(&s, gni_cast(&s, made, x->dtype), results);
 }
@@ -312,7 +346,7 @@ static gn_status group_norm_call(const gn_argument *a, gn_results *results)
     gn_tensor *wide = gni_wide(&s, gni_reshape_values(&s, x, 4, parts));
     double eps = gni_scalar_double(a[4].operand.scalar);
     gn_tensor *made =
-        gni_scope_is_ok(&s) ? rows_normalize(&s, wide, last_dims(wide, 2), eps) : NULL;
+        gni_scope_is_ok(&s) ? rows_standardize(&s, wide, last_dims(wide, 2), true, eps) : NULL;
     made = scaled(&s, made, parameters[0], parameters[1]);
     made = gni_scope_is_ok(&s) ? gni_cast(&s, made, x->dtype) : NULL;
     return gni_scope_give(&s, gni_reshape_values(&s, made, x->ndim, x->sizes), results);

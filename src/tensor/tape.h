@@ -57,6 +57,7 @@ enum gni_rule {
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
+    GNI_RULE_STANDARDIZE, /* struct gni_standardize_details: rows over their deviation, and 1 over that */
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
     GNI_RULE_BINARY_LOSS, /* none */
     GNI_RULE_CHOLESKY,    /* of those that follow: struct gni_linalg_details */
@@ -89,6 +90,11 @@ struct gni_strided_details {
 struct gni_reduce_details {
     gn_reduction reduction;
     uint32_t dimensions; /* bits; 0: all */
+};
+
+struct gni_standardize_details {
+    uint32_t dimensions; /* bits: those of a row */
+    bool is_centered;    /* less the mean of the row */
 };
 
 struct gni_softmax_details {
