@@ -105,7 +105,9 @@ def main() -> None:
     rounds = next((int(one) for one in sys.argv[1:2] + sys.argv[2:3] if one.isdigit()), 7)
     sizes = large(layers)
     count = sum(torch.Size(size).numel() for size in sizes)
-    print(f"{count / 1e6:.1f} million float32 in {len(sizes)} tensors, and 6 small ones; {device}\n")
+    print(
+        f"{count / 1e6:.1f} million float32 in {len(sizes)} tensors, and 6 small ones; {device}\n"
+    )
     print("| | foreach, us | fused, us | Genesis, us | best of PyTorch / Genesis |")
     print("|---|---|---|---|---|")
     for kind in KINDS:

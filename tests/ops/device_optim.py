@@ -1,6 +1,6 @@
 """Optimizers on a GPU, or on the simulated one: values, capturable steps, scaling, graphs.
 
-    python device_optim.py
+python device_optim.py
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ import optim_cases as cases
 
 import genesis
 
-RECORDED = json.loads(
-    (Path(__file__).parents[1] / "python" / "optim_recorded.json").read_text()
-)
+RECORDED = json.loads((Path(__file__).parents[1] / "python" / "optim_recorded.json").read_text())
 NAMES = ["sgd nesterov", "adamw amsgrad", "nadam all", "radam", "rmsprop all", "adagrad all"]
 CAPTURABLE = ["adamw amsgrad", "nadam all", "radam", "radam all", "adamax all", "adadelta all"]
 wrong = 0

@@ -60,7 +60,7 @@ def make(name, params, **more):
     return getattr(optim, name)(params, **{**ALL[name], **more})
 
 
-# ---- values --------------------------------------------------------------------------------------
+# ---- values -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -141,7 +141,7 @@ def test_many_small_steps_are_one_call():
         assert optimizer.state[param]["exp_avg"].dtype is param.dtype
 
 
-# ---- rates, scaling and skipping ---------------------------------------------------------------------
+# ---- rates, scaling and skipping ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "RAdam", "Adadelta", "Muon", "Lion"])
@@ -211,7 +211,7 @@ def test_fused_supports_scaling():
     assert not getattr(optim.AdamW([x]), "_step_supports_amp_scaling", False)
 
 
-# ---- gradients through steps ---------------------------------------------------------------------------
+# ---- gradients through steps --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [n for n in ALL if n not in ("Adafactor", "Muon")])
@@ -250,7 +250,7 @@ def test_a_differentiable_rate():
     assert lr.grad.item() == pytest.approx(-3.0)
 
 
-# ---- groups ------------------------------------------------------------------------------------------
+# ---- groups -------------------------------------------------------------------------------------
 
 
 def test_groups_with_options_of_their_own():
@@ -303,9 +303,7 @@ def test_what_is_no_parameter_list():
     optimizer = optim.SGD([x])
     raises(TypeError, "param_group must be a dict", optimizer.add_param_group, [x])
     raises(TypeError, "ordered collections", optimizer.add_param_group, {"params": {x}})
-    raises(
-        ValueError, "some parameters appear in more", optimizer.add_param_group, {"params": [x]}
-    )
+    raises(ValueError, "some parameters appear in more", optimizer.add_param_group, {"params": [x]})
     with pytest.warns(UserWarning, match="duplicate parameters"):
         optim.SGD([x, x])
     with pytest.warns(FutureWarning, match="ordered collections"):
@@ -368,7 +366,7 @@ def test_options_that_exclude_each_other():
     raises(TypeError, "rate", optim.SGD, [x], rate=0.1)
 
 
-# ---- steps -------------------------------------------------------------------------------------------
+# ---- steps --------------------------------------------------------------------------------------
 
 
 def test_a_closure():
@@ -465,7 +463,7 @@ def test_nothing_is_left():
     assert optimizer.state[x]["step"].item() == 51
 
 
-# ---- hooks -------------------------------------------------------------------------------------------
+# ---- hooks --------------------------------------------------------------------------------------
 
 
 def test_step_hooks():
@@ -531,7 +529,7 @@ def test_state_dict_hooks():
     assert calls[-1] == "loaded"
 
 
-# ---- saving and loading --------------------------------------------------------------------------------
+# ---- saving and loading -------------------------------------------------------------------------
 
 
 def trained(name, steps, seed=0):
@@ -666,7 +664,7 @@ def test_repr():
     )
 
 
-# ---- averages ------------------------------------------------------------------------------------------
+# ---- averages -----------------------------------------------------------------------------------
 
 
 def test_averaged_models():
@@ -717,7 +715,7 @@ def test_averaged_buffers():
     assert averaged.module.mean.tolist() == [2, 2]
 
 
-# ---- the GPU ---------------------------------------------------------------------------------------------
+# ---- the GPU ------------------------------------------------------------------------------------
 
 
 def test_on_the_simulated_gpu():

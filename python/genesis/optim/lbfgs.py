@@ -6,7 +6,8 @@ import math
 
 from genesis import _C
 from genesis._grad_mode import enable_grad, no_grad
-from genesis.optim.optimizer import Optimizer, check_rate
+from genesis.optim._steps import check_rate
+from genesis.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from itertools import chain
 from genesis import _C
 from genesis._grad_mode import no_grad
 from genesis.nn.modules.module import Module
-from genesis.optim.lr_scheduler import LRScheduler, _for_groups
+from genesis.optim._schedulers import LRScheduler, for_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         for rate, group in zip(
-            _for_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True
+            for_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True
         ):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
@@ -285,9 +285,7 @@ class SWALR(LRScheduler):
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
-            raise ValueError(
-                f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}"
-            )
+            raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
         self._anneal_strategy = anneal_strategy
         self.anneal_epochs = anneal_epochs
         super().__init__(optimizer, last_epoch)
