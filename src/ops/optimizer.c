@@ -5,7 +5,7 @@
  * had no gradient before. Scalars on the CPU are known to the host, which computes with them, and writes them when the group
  * is done. Scalars on a GPU are places of one element, and a second program changes them.
  *
- * Invariants: OP1 nothing is written before all scalars are checked and read. OP2 scalars are written after the program of
+ * Invariants: OP1 nothing is written before all tensors are checked, and all scalars on the CPU are read. OP2 scalars are written after the program of
  * their group was submitted, and if it was. That cannot fail on the CPU.
  */
 #include "ops/optimizer.h"
@@ -36,7 +36,8 @@ struct run {
     gn_tensor **tensors;
 };
 
-gn_status gni_optim_read(const char *name, gn_tensor *tensor, double *number)
+/* The number in a tensor of one element; a GPU is waited for. */
+static gn_status number_read(const char *name, gn_tensor *tensor, double *number)
 {
     struct gni_scope s = {0};
     if (tensor->count != 1)
@@ -55,7 +56,7 @@ int gni_optim_number(struct gni_optim_writing *w, gn_operand operand)
     if (operand.tensor == NULL || is_near || w->is_recorded)
         return gni_list_operand(&w->list, operand);
     double number = 0;
-    gn_status status = gni_optim_read("a hyperparameter", operand.tensor, &number);
+    gn_status status = number_read("a hyperparameter", operand.tensor, &number);
     w->status = w->status == GN_OK ? status : w->status;
     return gni_list_number(&w->list, number);
 }
@@ -92,19 +93,49 @@ static gn_status scalar_read(const struct run *run, gn_tensor *tensor, double *n
     return GN_OK;
 }
 
+/* What a list program would refuse, too late: a group before may have been written. */
+static gn_status tensor_check(const struct run *run, int e, const char *what, gn_tensor *tensor)
+{
+    const gn_tensor *parameter = run->lists->parameters[e];
+    const char *name = run->optimizer->name;
+    if (gni_dtype_kind(tensor->dtype) != GNI_KIND_FLOATING)
+        return gni_error(GN_ERROR_TYPE, "%s: %s of parameter %d is %s, which is no floating type",
+                         name, what, e, gni_dtypes[tensor->dtype].name);
+    if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, parameter->ndim, parameter->sizes))
+        return gni_error(GN_ERROR_SHAPE, "%s: %s of parameter %d has shape %s, and that has %s",
+                         name, what, e, gni_shape_text(tensor->ndim, tensor->sizes).text,
+                         gni_shape_text(parameter->ndim, parameter->sizes).text);
+    if (tensor->device != parameter->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s of parameter %d is on %s, and that on %s",
+                         name, what, e, gni_device_label(tensor->device).text,
+                         gni_device_label(parameter->device).text);
+    return run->lists->is_recorded ? GN_OK : gni_tape_refuse(name, tensor);
+}
+
+static gn_status tensors_check(const struct run *run, int e)
+{
+    const gn_optim_lists *lists = run->lists;
+    if (lists->parameters[e] == NULL || lists->gradients[e] == NULL)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d, or its gradient, is NULL",
+                         run->optimizer->name, e);
+    GN_TRY(tensor_check(run, e, "the value", lists->parameters[e]));
+    GN_TRY(tensor_check(run, e, "the gradient", lists->gradients[e]));
+    for (int s = 0; s < run->optimizer->state_count; s++) {
+        if (lists->states[s] == NULL || lists->states[s][e] == NULL)
+            return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d has no state %d",
+                             run->optimizer->name, e, s);
+        GN_TRY(tensor_check(run, e, "a state", lists->states[s][e]));
+    }
+    return GN_OK;
+}
+
 static gn_status entry_prepare(const struct run *run, int e)
 {
     const gn_optim_lists *lists = run->lists;
     struct entry *entry = &run->entries[e];
     int on_cpu = 0;
     entry->is_done = false;
-    if (lists->parameters[e] == NULL || lists->gradients[e] == NULL)
-        return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d, or its gradient, is NULL",
-                         run->optimizer->name, e);
-    for (int s = 0; s < run->optimizer->state_count; s++)
-        if (lists->states[s] == NULL || lists->states[s][e] == NULL)
-            return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d has no state %d",
-                             run->optimizer->name, e, s);
+    GN_TRY(tensors_check(run, e));
     for (int s = 0; s < run->optimizer->scalar_count; s++) {
         gn_tensor *scalar = lists->scalars[s] != NULL ? lists->scalars[s][e] : NULL;
         if (scalar == NULL)
@@ -290,7 +321,7 @@ static gn_status run_all(const struct run *run)
         GN_TRY(entry_prepare(run, e));
     if (skip != NULL && skip_is_read(run)) {
         double number = 0;
-        GN_TRY(gni_optim_read("skip", skip, &number));
+        GN_TRY(number_read("skip", skip, &number));
         if (number != 0)
             return GN_OK;
         skip = NULL;

@@ -38,7 +38,4 @@ void gni_optim_state(struct gni_optim_writing *writing, int state, int value);
 gn_status gni_optim_run(const struct gni_optimizer *optimizer, const gn_optim_lists *lists,
                         const void *options) GN_NODISCARD;
 
-/* The number in a tensor of one element; a GPU is waited for. */
-gn_status gni_optim_read(const char *name, gn_tensor *tensor, double *number) GN_NODISCARD;
-
 #endif

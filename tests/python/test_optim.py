@@ -451,6 +451,45 @@ def test_the_same_memory_twice():
     assert x.tolist() == [1, 1, 1, 1]
 
 
+def test_an_error_in_a_later_group_of_steps():
+    """Counts of steps differ, and one of the states has another shape: nothing is written."""
+    a, b = parameter(1.0), parameter(1.0, 2.0)
+    optimizer = optim.Adam([a, b])
+    optimizer.step()
+    optimizer.state[b]["step"].fill_(5)
+    optimizer.state[b]["exp_avg"] = genesis.zeros(3)
+    before = a.item()
+    with pytest.raises((ValueError, RuntimeError), match="a state of parameter 1 has shape"):
+        optimizer.step()
+    assert a.item() == before
+    assert optimizer.state[a]["step"].item() == 1
+
+
+def test_lbfgs_goes_on_where_it_was():
+    """State dict, pickled; and a step that has nothing to do."""
+    made = []
+    for is_resumed in (False, True):
+        x = genesis.tensor([3.0, -1.0], dtype=genesis.float64, requires_grad=True)
+        optimizer = optim.LBFGS([x], lr=0.3, max_iter=3)
+
+        def closure(x=x):
+            x.grad = None
+            loss = ((x - 1) ** 4).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        if is_resumed:
+            saved = pickle.loads(pickle.dumps(optimizer.state_dict()))
+            optimizer = optim.LBFGS([x], lr=0.3, max_iter=3)
+            optimizer.load_state_dict(saved)
+        optimizer.step(closure)
+        made.append(x.tolist())
+    assert made[0] == made[1]
+    still = optim.LBFGS([genesis.ones(1, requires_grad=True)], max_iter=0)
+    still.step(lambda: genesis.tensor(1.0))
+
+
 def test_nothing_is_left():
     """Steps leave no memory behind."""
     x = parameter(*range(1000))

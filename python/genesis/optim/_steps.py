@@ -24,6 +24,7 @@ def scalar_dtype(is_fused: bool | None = None) -> Any:
 class ListOptimizer(Optimizer):
     """An optimizer whose step is one call for all parameters of a group: genesis/optim.h."""
 
+    _step_supports_amp_scaling: bool  # a GradScaler leaves scaling and skipping to the step
     _kind = ""  # its name there
     _counts = True  # steps, as a tensor for each parameter
 
@@ -122,6 +123,8 @@ class ListOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        if any(group.get("fused") for group in self.param_groups):
+            self._step_supports_amp_scaling = True
         for group in self.param_groups:
             for name, value in self.defaults.items():
                 if name in ("capturable", "differentiable", "foreach", "fused", "maximize"):

@@ -269,7 +269,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         state["func_evals"] += 1
-        evaluations, grad = 1, self._gradient()
+        evaluations, grad, before = 1, self._gradient(), loss
         if float(grad.abs().max()) <= group["tolerance_grad"]:
             return given
         for i in range(1, group["max_iter"] + 1):
