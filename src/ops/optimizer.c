@@ -5,8 +5,10 @@
  * had no gradient before. Scalars on the CPU are known to the host, which computes with them, and writes them when the group
  * is done. Scalars on a GPU are places of one element, and a second program changes them.
  *
- * Invariants: OP1 nothing is written before all tensors are checked, and all scalars on the CPU are read. OP2 scalars are written after the program of
- * their group was submitted, and if it was. That cannot fail on the CPU.
+ * Invariants:
+ *   OP1  nothing is written before all tensors are checked, and all scalars on the CPU are read;
+ *   OP2  scalars are written when the program of their group was submitted. On the CPU that cannot fail;
+ *   OP3  what the host's scalars become is known to the host: hyperparameters that it depends on are read.
  */
 #include "ops/optimizer.h"
 
@@ -53,7 +55,7 @@ int gni_optim_number(struct gni_optim_writing *w, gn_operand operand)
 {
     bool is_near = operand.tensor != NULL && operand.tensor->device == w->device &&
                    gn_device_get_type(w->device) != GN_DEVICE_CPU;
-    if (operand.tensor == NULL || is_near || w->is_recorded)
+    if (operand.tensor == NULL || (!w->must_know && (is_near || w->is_recorded)))
         return gni_list_operand(&w->list, operand);
     double number = 0;
     gn_status status = number_read("a hyperparameter", operand.tensor, &number);
@@ -206,6 +208,7 @@ static void writing_init(const struct run *run, gn_device *device, struct gni_op
     w->options = run->options;
     w->device = device;
     w->is_recorded = run->lists->is_recorded;
+    w->must_know = false;
     w->status = GN_OK;
 }
 
@@ -233,8 +236,10 @@ static void program_write(const struct run *run, int first, struct gni_optim_wri
     for (int s = 0; s < optimizer->scalar_count; s++)
         w->scalars[s] = entry->is_known ? gni_list_number(&w->list, entry->scalars[s]) : places + s;
     gradient_write(w, run->lists);
+    w->must_know = entry->is_known; /* OP3 */
     scalars_advance(optimizer, w);
-    if (entry->is_known)
+    w->must_know = false;
+    if (entry->is_known && w->status == GN_OK)
         scalars_round(run, first, w);
     optimizer->write(w);
 }
