@@ -207,7 +207,9 @@ def test_grad_scale_divides(name):
 def test_fused_supports_scaling():
     """What a GradScaler asks."""
     x = parameter(1.0)
-    assert getattr(optim.AdamW([x], fused=True), "_step_supports_amp_scaling", False)
+    fused = optim.AdamW([x], fused=True)
+    for one in (fused, copy.deepcopy(fused)):
+        assert getattr(one, "_step_supports_amp_scaling", False)
     assert not getattr(optim.AdamW([x]), "_step_supports_amp_scaling", False)
 
 

@@ -28,6 +28,7 @@ def copies(values: Iterable[Any]) -> list[Any]:
 
 
 def group_values(optimizer: Optimizer, key: str) -> list[Any]:
+    """An option of all groups; tensors are copied."""
     return copies(group[key] for group in optimizer.param_groups)
 
 
@@ -53,6 +54,7 @@ def group_set(group: dict[str, Any], key: str, value: Any) -> None:
 
 
 def optimizer_check(optimizer: Any) -> None:
+    """What a scheduler is made for."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
@@ -104,7 +106,9 @@ class LRScheduler:
                 )
         self.base_lrs = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        optimizer._opt_called = False  # type: ignore[attr-defined]
+        if "_is_scheduled" not in optimizer.__dict__:
+            optimizer._is_scheduled = True
+            optimizer._opt_called = False  # since there is a scheduler
         self._initial_step()
 
     def _initial_step(self) -> None:

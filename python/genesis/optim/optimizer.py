@@ -137,6 +137,8 @@ class Optimizer:
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Any]
     _inside: bool  # a step that calls hooks
+    _opt_called: bool  # for schedulers: there was a step
+    _is_scheduled: bool
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
