@@ -182,12 +182,14 @@ static void scalars_write(const struct run *run, const struct gni_optim_writing 
 /* ---- groups ------------------------------------------------------------------------------------------ */
 
 /* The gradient as the step takes it. */
-static void gradient_write(struct gni_optim_writing *w, const gn_optim_lists *lists)
+static void gradient_write(const struct run *run, struct gni_optim_writing *w)
 {
+    const gn_optim_lists *lists = run->lists;
     if (lists->scale != NULL) {
         int scale = gni_optim_number(w, (gn_operand){.tensor = lists->scale});
         w->gradient = gni_list_op(&w->list, GN_OP_DIVIDE, w->gradient, scale);
-        gni_list_store(&w->list, 1, w->gradient);
+        if (!run->optimizer->is_preparing)
+            gni_list_store(&w->list, 1, w->gradient);
     }
     if (lists->is_maximized)
         w->gradient = gni_list_unary(&w->list, GN_OP_NEGATIVE, w->gradient);
@@ -235,7 +237,7 @@ static void program_write(const struct run *run, int first, struct gni_optim_wri
         w->states[s] = FIRST_STATE + s;
     for (int s = 0; s < optimizer->scalar_count; s++)
         w->scalars[s] = entry->is_known ? gni_list_number(&w->list, entry->scalars[s]) : places + s;
-    gradient_write(w, run->lists);
+    gradient_write(run, w);
     w->must_know = entry->is_known; /* OP3 */
     scalars_advance(optimizer, w);
     w->must_know = false;

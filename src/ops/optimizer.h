@@ -24,6 +24,7 @@ struct gni_optim_writing {
 struct gni_optimizer {
     const char *name;
     int state_count, scalar_count;
+    bool is_preparing; /* gradients stay as they are: another program follows */
     /* The second scalar, after the count of steps; NULL: there is none. */
     void (*advance)(struct gni_optim_writing *writing);
     void (*write)(struct gni_optim_writing *writing); /* `scalars` are those after the step */

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import optim_cases as cases
 import pytest
-from conftest import simulate_script
+from conftest import run_script, simulate_script
 
 import genesis
 from genesis import optim
@@ -762,6 +762,13 @@ def test_averaged_buffers():
 def test_on_the_simulated_gpu():
     """Values, capturable steps, scaling, and a graph that is replayed."""
     finished = simulate_script("device_optim.py", SIM_GPU_FINDINGS="abort")
+    assert "0 wrong" in finished.stdout
+
+
+@pytest.mark.gpu
+def test_on_the_gpu():
+    """The same on a real one."""
+    finished = run_script("device_optim.py")
     assert "0 wrong" in finished.stdout
 
 
