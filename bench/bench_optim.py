@@ -102,7 +102,8 @@ def main() -> None:
     layers = 12
     if "--layers" in sys.argv:
         layers = int(sys.argv[sys.argv.index("--layers") + 1])
-    rounds = next((int(one) for one in sys.argv[1:2] + sys.argv[2:3] if one.isdigit()), 7)
+    given = [one for i, one in enumerate(sys.argv) if sys.argv[i - 1] != "--layers"]
+    rounds = next((int(one) for one in given if one.isdigit()), 7)
     sizes = large(layers)
     count = sum(torch.Size(size).numel() for size in sizes)
     print(

@@ -36,7 +36,7 @@ extern "C" {
 enum {
     GN_LIST_PLACES_MOST = 8,
     GN_LIST_NUMBERS_MOST = 16,
-    GN_LIST_STEPS_MOST = 40,
+    GN_LIST_STEPS_MOST = 48,
 };
 
 typedef struct gn_list_step {

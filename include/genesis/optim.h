@@ -19,6 +19,9 @@
  * Failures: GN_ERROR_INVALID_VALUE (a list is missing, tensors share memory, one is on another device), GN_ERROR_SHAPE,
  * GN_ERROR_TYPE (no floating type), GN_ERROR_UNSUPPORTED (a parameter needs a gradient, and gradients are on: see
  * gn_set_gradients()), GN_ERROR_OUT_OF_HOST_MEMORY. What can be checked is checked before anything is written.
+ * On the CPU a call that runs out of memory has changed nothing, or whole parameters with their counts where these differ. A
+ * GPU that counts steps does so in a second launch: if that one cannot be submitted, parameters have changed and counts have
+ * not.
  * Threads: as for other operations on these tensors.
  */
 #ifndef GENESIS_OPTIM_H

@@ -32,6 +32,7 @@ struct call {
     gn_device *device;
     gn_stream *stream;                 /* NULL where work is immediate */
     bool is_scalar[VALUES_MOST];       /* of the values of `given` */
+    bool needs[VALUES_MOST];           /* a scalar that the elements read: is_needed() */
     bool is_read[GN_LIST_PLACES_MOST]; /* places */
     short store[GN_LIST_PLACES_MOST];  /* the value that a place gets; -1: none */
 };
@@ -91,6 +92,20 @@ static gn_status store_check(struct call *call, const gn_list_store *store)
     return GN_OK;
 }
 
+/* Whether a value is a scalar that the elements read. There are never as many of them as a program has outputs. */
+static bool is_needed(const struct call *call, int value)
+{
+    const gn_list_program *given = call->given;
+    for (int s = 0; s < given->step_count && call->is_scalar[value]; s++)
+        for (int i = 0; i < gni_ops[given->steps[s].op].arity; i++)
+            if (given->steps[s].in[i] == value && !call->is_scalar[first_step(given) + s])
+                return true;
+    for (int i = 0; i < given->store_count && call->is_scalar[value]; i++)
+        if (given->stores[i].value == value)
+            return true;
+    return false;
+}
+
 static gn_status program_check(struct call *call)
 {
     const gn_list_program *given = call->given;
@@ -111,6 +126,8 @@ static gn_status program_check(struct call *call)
         GN_TRY(step_check(call, s));
     for (int i = 0; i < given->store_count; i++)
         GN_TRY(store_check(call, &given->stores[i]));
+    for (int v = 0; v < first_step(given) + given->step_count; v++)
+        call->needs[v] = is_needed(call, v);
     return GN_OK;
 }
 
@@ -405,19 +422,18 @@ static bool is_plain(const struct call *call, int value)
            call->numbers[number].tensor == NULL;
 }
 
-/* What the program makes of an entry's numbers and single places, where the host can compute them: each in the type in which
- * others read it, as numbers. Else every element would compute them again. */
+/* What the program makes of an entry's numbers and single places, where the host can compute them, and elements read: each as
+ * a number. Else every element would compute it again. */
 static gn_status scalars_compute(const struct call *call, int entry, struct build *build,
                                  double *numbers)
 {
     const gn_list_program *given = call->given;
     int first = first_step(given);
-    bool has_none = true; /* but numbers */
-    for (int v = 0; v < first + given->step_count && has_none; v++)
-        has_none = !call->is_scalar[v] || is_plain(call, v) ||
-                   (v < given->place_count && !call->is_read[v]);
+    bool has_none = true; /* but plain ones */
     for (int i = 0; i < given->number_count; i++)
         numbers[given->place_count + i] = gni_scalar_double(call->numbers[i].scalar);
+    for (int v = 0; v < first + given->step_count && has_none; v++)
+        has_none = !call->needs[v] || is_plain(call, v);
     if (has_none)
         return GN_OK;
     gni_program_init(&build->program, 0, NULL, NULL);
@@ -428,15 +444,14 @@ static gn_status scalars_compute(const struct call *call, int entry, struct buil
     steps_build(build, call, true);
     struct gni_program *program = &build->program;
     for (int v = 0; v < first + given->step_count; v++) {
-        if (!call->is_scalar[v] || is_plain(call, v) ||
-            (v < given->place_count && !call->is_read[v]))
+        if (!call->needs[v] || is_plain(call, v))
             continue;
+        gni_assert(program->output_count < GNI_PROGRAM_NODES_MOST);
         short value = converted(build, build->at[v], true, false);
         program->outputs[program->output_count++] =
             (struct gni_output){.value = value, .dtype = GN_FLOAT64, .data = (char *)&numbers[v]};
     }
-    return program->output_count > 0 ? gni_backend_get(call->device)->run(program, call->stream)
-                                     : GN_OK;
+    return gni_backend_get(call->device)->run(program, call->stream);
 }
 
 /* `skip` is read by the program itself: where it is not 0, a place gets what it has. */
@@ -473,7 +488,7 @@ static gn_status entry_run(const struct call *asked, int entry, struct build *bu
     gni_program_init(&build->program, shaped->ndim, shaped->sizes, NULL);
     places_build(build, call, entry, false, !is_host);
     for (int v = 0; v < first_step(given) + given->step_count && is_host; v++)
-        if (call->is_scalar[v] && (v >= given->place_count || call->is_read[v]))
+        if (call->needs[v])
             build->at[v] = number_add(build, numbers[v], build->computing);
     if (!is_host)
         numbers_build(build, call);

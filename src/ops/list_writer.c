@@ -147,8 +147,8 @@ struct finished {
     gn_operand numbers[GN_LIST_NUMBERS_MOST];
     gn_list_step steps[GN_LIST_STEPS_MOST];
     gn_list_store stores[GN_LIST_PLACES_MOST];
-    short place_of
-        [GNI_LIST_KNOWN_MOST]; /* of what the host knows: its place among the numbers; -1: not yet */
+    /* Of what the host knows: its place among the numbers; -1: not yet. */
+    short place_of[GNI_LIST_KNOWN_MOST];
     int number_count;
 };
 

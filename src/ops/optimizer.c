@@ -5,8 +5,10 @@
  * had no gradient before. Scalars on the CPU are known to the host, which computes with them, and writes them when the group
  * is done. Scalars on a GPU are places of one element, and a second program changes them.
  *
- * Invariants: OP1 nothing is written before all scalars are checked and read. OP2 scalars are written after the program of
- * their group was submitted, and if it was. That cannot fail on the CPU.
+ * Invariants:
+ *   OP1  nothing is written before all tensors are checked, and all scalars on the CPU are read;
+ *   OP2  scalars are written when the program of their group was submitted. On the CPU that cannot fail;
+ *   OP3  what the host's scalars become is known to the host: hyperparameters that it depends on are read.
  */
 #include "ops/optimizer.h"
 
@@ -36,7 +38,8 @@ struct run {
     gn_tensor **tensors;
 };
 
-gn_status gni_optim_read(const char *name, gn_tensor *tensor, double *number)
+/* The number in a tensor of one element; a GPU is waited for. */
+static gn_status number_read(const char *name, gn_tensor *tensor, double *number)
 {
     struct gni_scope s = {0};
     if (tensor->count != 1)
@@ -52,10 +55,10 @@ int gni_optim_number(struct gni_optim_writing *w, gn_operand operand)
 {
     bool is_near = operand.tensor != NULL && operand.tensor->device == w->device &&
                    gn_device_get_type(w->device) != GN_DEVICE_CPU;
-    if (operand.tensor == NULL || is_near || w->is_recorded)
+    if (operand.tensor == NULL || (!w->must_know && (is_near || w->is_recorded)))
         return gni_list_operand(&w->list, operand);
     double number = 0;
-    gn_status status = gni_optim_read("a hyperparameter", operand.tensor, &number);
+    gn_status status = number_read("a hyperparameter", operand.tensor, &number);
     w->status = w->status == GN_OK ? status : w->status;
     return gni_list_number(&w->list, number);
 }
@@ -92,19 +95,49 @@ static gn_status scalar_read(const struct run *run, gn_tensor *tensor, double *n
     return GN_OK;
 }
 
+/* What a list program would refuse, too late: a group before may have been written. */
+static gn_status tensor_check(const struct run *run, int e, const char *what, gn_tensor *tensor)
+{
+    const gn_tensor *parameter = run->lists->parameters[e];
+    const char *name = run->optimizer->name;
+    if (gni_dtype_kind(tensor->dtype) != GNI_KIND_FLOATING)
+        return gni_error(GN_ERROR_TYPE, "%s: %s of parameter %d is %s, which is no floating type",
+                         name, what, e, gni_dtypes[tensor->dtype].name);
+    if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, parameter->ndim, parameter->sizes))
+        return gni_error(GN_ERROR_SHAPE, "%s: %s of parameter %d has shape %s, and that has %s",
+                         name, what, e, gni_shape_text(tensor->ndim, tensor->sizes).text,
+                         gni_shape_text(parameter->ndim, parameter->sizes).text);
+    if (tensor->device != parameter->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s of parameter %d is on %s, and that on %s",
+                         name, what, e, gni_device_label(tensor->device).text,
+                         gni_device_label(parameter->device).text);
+    return run->lists->is_recorded ? GN_OK : gni_tape_refuse(name, tensor);
+}
+
+static gn_status tensors_check(const struct run *run, int e)
+{
+    const gn_optim_lists *lists = run->lists;
+    if (lists->parameters[e] == NULL || lists->gradients[e] == NULL)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d, or its gradient, is NULL",
+                         run->optimizer->name, e);
+    GN_TRY(tensor_check(run, e, "the value", lists->parameters[e]));
+    GN_TRY(tensor_check(run, e, "the gradient", lists->gradients[e]));
+    for (int s = 0; s < run->optimizer->state_count; s++) {
+        if (lists->states[s] == NULL || lists->states[s][e] == NULL)
+            return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d has no state %d",
+                             run->optimizer->name, e, s);
+        GN_TRY(tensor_check(run, e, "a state", lists->states[s][e]));
+    }
+    return GN_OK;
+}
+
 static gn_status entry_prepare(const struct run *run, int e)
 {
     const gn_optim_lists *lists = run->lists;
     struct entry *entry = &run->entries[e];
     int on_cpu = 0;
     entry->is_done = false;
-    if (lists->parameters[e] == NULL || lists->gradients[e] == NULL)
-        return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d, or its gradient, is NULL",
-                         run->optimizer->name, e);
-    for (int s = 0; s < run->optimizer->state_count; s++)
-        if (lists->states[s] == NULL || lists->states[s][e] == NULL)
-            return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d has no state %d",
-                             run->optimizer->name, e, s);
+    GN_TRY(tensors_check(run, e));
     for (int s = 0; s < run->optimizer->scalar_count; s++) {
         gn_tensor *scalar = lists->scalars[s] != NULL ? lists->scalars[s][e] : NULL;
         if (scalar == NULL)
@@ -149,12 +182,14 @@ static void scalars_write(const struct run *run, const struct gni_optim_writing 
 /* ---- groups ------------------------------------------------------------------------------------------ */
 
 /* The gradient as the step takes it. */
-static void gradient_write(struct gni_optim_writing *w, const gn_optim_lists *lists)
+static void gradient_write(const struct run *run, struct gni_optim_writing *w)
 {
+    const gn_optim_lists *lists = run->lists;
     if (lists->scale != NULL) {
         int scale = gni_optim_number(w, (gn_operand){.tensor = lists->scale});
         w->gradient = gni_list_op(&w->list, GN_OP_DIVIDE, w->gradient, scale);
-        gni_list_store(&w->list, 1, w->gradient);
+        if (!run->optimizer->is_preparing)
+            gni_list_store(&w->list, 1, w->gradient);
     }
     if (lists->is_maximized)
         w->gradient = gni_list_unary(&w->list, GN_OP_NEGATIVE, w->gradient);
@@ -175,6 +210,7 @@ static void writing_init(const struct run *run, gn_device *device, struct gni_op
     w->options = run->options;
     w->device = device;
     w->is_recorded = run->lists->is_recorded;
+    w->must_know = false;
     w->status = GN_OK;
 }
 
@@ -201,9 +237,11 @@ static void program_write(const struct run *run, int first, struct gni_optim_wri
         w->states[s] = FIRST_STATE + s;
     for (int s = 0; s < optimizer->scalar_count; s++)
         w->scalars[s] = entry->is_known ? gni_list_number(&w->list, entry->scalars[s]) : places + s;
-    gradient_write(w, run->lists);
+    gradient_write(run, w);
+    w->must_know = entry->is_known; /* OP3 */
     scalars_advance(optimizer, w);
-    if (entry->is_known)
+    w->must_know = false;
+    if (entry->is_known && w->status == GN_OK)
         scalars_round(run, first, w);
     optimizer->write(w);
 }
@@ -290,7 +328,7 @@ static gn_status run_all(const struct run *run)
         GN_TRY(entry_prepare(run, e));
     if (skip != NULL && skip_is_read(run)) {
         double number = 0;
-        GN_TRY(gni_optim_read("skip", skip, &number));
+        GN_TRY(number_read("skip", skip, &number));
         if (number != 0)
             return GN_OK;
         skip = NULL;

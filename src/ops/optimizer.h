@@ -14,6 +14,7 @@ struct gni_optim_writing {
     const void *options;
     gn_device *device; /* of the parameters */
     bool is_recorded;
+    bool must_know;          /* hyperparameters are read, whatever device they are on */
     gn_status status;        /* of numbers that are read from tensors: the first failure */
     int parameter, gradient; /* before the step; the gradient with its scale and sign */
     int states[GN_OPTIM_STATES_MOST];
@@ -23,8 +24,9 @@ struct gni_optim_writing {
 struct gni_optimizer {
     const char *name;
     int state_count, scalar_count;
-    void (*advance)(struct gni_optim_writing
-                        *writing); /* the second scalar, after the count of steps; NULL: none */
+    bool is_preparing; /* gradients stay as they are: another program follows */
+    /* The second scalar, after the count of steps; NULL: there is none. */
+    void (*advance)(struct gni_optim_writing *writing);
     void (*write)(struct gni_optim_writing *writing); /* `scalars` are those after the step */
 };
 
@@ -37,8 +39,5 @@ void gni_optim_state(struct gni_optim_writing *writing, int state, int value);
 
 gn_status gni_optim_run(const struct gni_optimizer *optimizer, const gn_optim_lists *lists,
                         const void *options) GN_NODISCARD;
-
-/* The number in a tensor of one element; a GPU is waited for. */
-gn_status gni_optim_read(const char *name, gn_tensor *tensor, double *number) GN_NODISCARD;
 
 #endif

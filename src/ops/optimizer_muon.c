@@ -1,8 +1,9 @@
 /*
  * optimizer_muon.c: Muon (genesis/optim.h): the momentum of a matrix, made orthogonal, is the change.
  *
- * Momenta are one list program, and so are the changes of all matrices that have a rate in common. What is between, the
- * iteration of Newton-Schulz, is products of each matrix in bfloat16.
+ * A list program makes what is to be made orthogonal of all matrices; the iteration of Newton-Schulz is products of each
+ * matrix in bfloat16; and a last program for all matrices with the same rate writes parameters and momenta, so that nothing
+ * has changed where something before it fails.
  */
 #include "ops/optimizer.h"
 
@@ -160,7 +161,7 @@ static gn_status updates_make(const gn_optim_lists *lists, const gn_optim_muon *
                               struct work *work)
 {
     static const struct gni_optimizer first = {
-        .name = "Muon", .state_count = 2, .write = update_write};
+        .name = "Muon", .state_count = 2, .is_preparing = true, .write = update_write};
     gn_optim_lists own = *lists;
     for (int e = 0; e < lists->count; e++) {
         const gn_tensor *like = lists->gradients[e];
@@ -179,7 +180,7 @@ static gn_status updates_make(const gn_optim_lists *lists, const gn_optim_muon *
     return GN_OK;
 }
 
-/* One program for all matrices with the same factor. Gradients were divided by their scale before. */
+/* One program for all matrices with the same factor. */
 static gn_status changes_run(const gn_optim_lists *lists, const gn_optim_muon *o, struct work *work)
 {
     static const struct gni_optimizer last = {
@@ -189,6 +190,7 @@ static gn_status changes_run(const gn_optim_lists *lists, const gn_optim_muon *o
         gn_optim_lists own = {.parameters = work->lists[PARAMETER],
                               .gradients = work->lists[GRADIENT],
                               .states = {work->lists[MOMENTUM], work->lists[UPDATE]},
+                              .scale = lists->scale,
                               .skip = lists->skip,
                               .is_maximized = lists->is_maximized};
         for (int e = first; e < lists->count; e++)

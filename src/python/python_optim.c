@@ -363,10 +363,13 @@ static PyObject *optim_step(PyObject *module, PyObject *arguments)
         (void)PyErr_NoMemory();
         goto free_all;
     }
-    for (Py_ssize_t i = 0; i < most && i < PyList_Size(parameters); i++)
-        if (parameter_take(state, states, PyList_GetItem(parameters, i), &names, &made, most,
-                           missing) < 0)
+    for (Py_ssize_t i = 0; i < most && i < PyList_Size(parameters); i++) {
+        PyObject *parameter = Py_NewRef(PyList_GetItem(parameters, i));
+        int taken = parameter_take(state, states, parameter, &names, &made, most, missing);
+        Py_DECREF(parameter);
+        if (taken < 0)
             goto free_all;
+    }
     if (PyList_Size(missing) > 0) {
         result = Py_NewRef(missing);
         goto free_all;

@@ -74,6 +74,38 @@ def scaling() -> None:
             check(f"{kind}: steps", optimizer.state[x]["step"].item() == 1)
 
 
+def longest() -> None:
+    """All options at once, with tensors in the place of numbers: the longest programs."""
+    kinds = {
+        "NAdam": {"capturable": True, "decoupled_weight_decay": True},
+        "RAdam": {"capturable": True, "decoupled_weight_decay": True},
+        "AdamW": {"capturable": True, "amsgrad": True},
+        "RMSprop": {"capturable": True, "centered": True, "momentum": 0.5},
+    }
+    for kind, options in kinds.items():
+        made = []
+        for device in ("cpu", "cuda"):
+            x = genesis.ones(3, device=device, requires_grad=True)
+            x.grad = genesis.full((3,), 8.0, device=device)
+            optimizer = getattr(genesis.optim, kind)(
+                [x], lr=genesis.tensor(0.125, device=device), maximize=True, **options
+            )
+            group = optimizer.param_groups[0]
+            for name, value in (("eps", 1e-3), ("weight_decay", 0.25), ("momentum_decay", 0.125)):
+                if name in group or name == "weight_decay":
+                    group[name] = genesis.tensor(value, device=device)
+            if "betas" in group:
+                group["betas"] = tuple(genesis.tensor(b, device=device) for b in (0.875, 0.96875))
+            for _ in range(7):
+                optimizer.step(
+                    grad_scale=genesis.tensor(1.0, device=device),
+                    found_inf=genesis.tensor(0.0, device=device),
+                )
+            made.append(flat([x]))
+        near = all(abs(a - b) < 1e-5 for a, b in zip(*made, strict=True))
+        check(f"{kind} with tensors: {made}", near)
+
+
 def graphs() -> None:
     """A captured step is replayed with another rate, and counts its steps."""
     rate = genesis.tensor(0.5, device="cuda")
@@ -124,6 +156,7 @@ def main() -> None:
     """All of it."""
     values()
     scaling()
+    longest()
     graphs()
     clipping()
     print(f"optimizers: {wrong} wrong")

@@ -236,7 +236,7 @@ static void test_programs_that_are_none(void)
     refuse(&program, &list, NULL, GN_ERROR_INVALID_VALUE, "1 to 8 places");
     program = descent;
     program.step_count = -1;
-    refuse(&program, &list, NULL, GN_ERROR_INVALID_VALUE, "up to 40 steps");
+    refuse(&program, &list, NULL, GN_ERROR_INVALID_VALUE, "up to 48 steps");
     list_deinit(&list);
 }
 

@@ -110,6 +110,7 @@ def test_warnings():
         optimizer = descent()
         scheduler = kinds.ExponentialLR(optimizer, 0.5)
         optimizer.step()
+        kinds.StepLR(optimizer, 2).step()  # a second one: there was a step
         scheduler.step()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import optim_cases as cases
 import pytest
-from conftest import simulate_script
+from conftest import run_script, simulate_script
 
 import genesis
 from genesis import optim
@@ -60,7 +60,7 @@ def make(name, params, **more):
     return getattr(optim, name)(params, **{**ALL[name], **more})
 
 
-# ---- values --------------------------------------------------------------------------------------
+# ---- values -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -141,7 +141,7 @@ def test_many_small_steps_are_one_call():
         assert optimizer.state[param]["exp_avg"].dtype is param.dtype
 
 
-# ---- rates, scaling and skipping ---------------------------------------------------------------------
+# ---- rates, scaling and skipping ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam", "NAdam", "RAdam", "Adadelta", "Muon", "Lion"])
@@ -207,11 +207,13 @@ def test_grad_scale_divides(name):
 def test_fused_supports_scaling():
     """What a GradScaler asks."""
     x = parameter(1.0)
-    assert getattr(optim.AdamW([x], fused=True), "_step_supports_amp_scaling", False)
+    fused = optim.AdamW([x], fused=True)
+    for one in (fused, copy.deepcopy(fused)):
+        assert getattr(one, "_step_supports_amp_scaling", False)
     assert not getattr(optim.AdamW([x]), "_step_supports_amp_scaling", False)
 
 
-# ---- gradients through steps ---------------------------------------------------------------------------
+# ---- gradients through steps --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [n for n in ALL if n not in ("Adafactor", "Muon")])
@@ -250,7 +252,7 @@ def test_a_differentiable_rate():
     assert lr.grad.item() == pytest.approx(-3.0)
 
 
-# ---- groups ------------------------------------------------------------------------------------------
+# ---- groups -------------------------------------------------------------------------------------
 
 
 def test_groups_with_options_of_their_own():
@@ -366,7 +368,7 @@ def test_options_that_exclude_each_other():
     raises(TypeError, "rate", optim.SGD, [x], rate=0.1)
 
 
-# ---- steps -------------------------------------------------------------------------------------------
+# ---- steps --------------------------------------------------------------------------------------
 
 
 def test_a_closure():
@@ -451,6 +453,45 @@ def test_the_same_memory_twice():
     assert x.tolist() == [1, 1, 1, 1]
 
 
+def test_an_error_in_a_later_group_of_steps():
+    """Counts of steps differ, and one of the states has another shape: nothing is written."""
+    a, b = parameter(1.0), parameter(1.0, 2.0)
+    optimizer = optim.Adam([a, b])
+    optimizer.step()
+    optimizer.state[b]["step"].fill_(5)
+    optimizer.state[b]["exp_avg"] = genesis.zeros(3)
+    before = a.item()
+    with pytest.raises((ValueError, RuntimeError), match="a state of parameter 1 has shape"):
+        optimizer.step()
+    assert a.item() == before
+    assert optimizer.state[a]["step"].item() == 1
+
+
+def test_lbfgs_goes_on_where_it_was():
+    """State dict, pickled; and a step that has nothing to do."""
+    made = []
+    for is_resumed in (False, True):
+        x = genesis.tensor([3.0, -1.0], dtype=genesis.float64, requires_grad=True)
+        optimizer = optim.LBFGS([x], lr=0.3, max_iter=3)
+
+        def closure(x=x):
+            x.grad = None
+            loss = ((x - 1) ** 4).sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        if is_resumed:
+            saved = pickle.loads(pickle.dumps(optimizer.state_dict()))
+            optimizer = optim.LBFGS([x], lr=0.3, max_iter=3)
+            optimizer.load_state_dict(saved)
+        optimizer.step(closure)
+        made.append(x.tolist())
+    assert made[0] == made[1]
+    still = optim.LBFGS([genesis.ones(1, requires_grad=True)], max_iter=0)
+    still.step(lambda: genesis.tensor(1.0))
+
+
 def test_nothing_is_left():
     """Steps leave no memory behind."""
     x = parameter(*range(1000))
@@ -463,7 +504,7 @@ def test_nothing_is_left():
     assert optimizer.state[x]["step"].item() == 51
 
 
-# ---- hooks -------------------------------------------------------------------------------------------
+# ---- hooks --------------------------------------------------------------------------------------
 
 
 def test_step_hooks():
@@ -529,7 +570,7 @@ def test_state_dict_hooks():
     assert calls[-1] == "loaded"
 
 
-# ---- saving and loading --------------------------------------------------------------------------------
+# ---- saving and loading -------------------------------------------------------------------------
 
 
 def trained(name, steps, seed=0):
@@ -664,7 +705,7 @@ def test_repr():
     )
 
 
-# ---- averages ------------------------------------------------------------------------------------------
+# ---- averages -----------------------------------------------------------------------------------
 
 
 def test_averaged_models():
@@ -715,12 +756,19 @@ def test_averaged_buffers():
     assert averaged.module.mean.tolist() == [2, 2]
 
 
-# ---- the GPU ---------------------------------------------------------------------------------------------
+# ---- the GPU ------------------------------------------------------------------------------------
 
 
 def test_on_the_simulated_gpu():
     """Values, capturable steps, scaling, and a graph that is replayed."""
     finished = simulate_script("device_optim.py", SIM_GPU_FINDINGS="abort")
+    assert "0 wrong" in finished.stdout
+
+
+@pytest.mark.gpu
+def test_on_the_gpu():
+    """The same on a real one."""
+    finished = run_script("device_optim.py")
     assert "0 wrong" in finished.stdout
 
 

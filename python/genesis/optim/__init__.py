@@ -17,7 +17,7 @@ Examples
 ...     optimizer.step()
 ...     scheduler.step()
 ...     losses.append(loss.item())
->>> losses[0] > 12 and losses[-1] < 1
+>>> losses[0] > 3 * losses[-1]
 True
 """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from genesis import _C
 from genesis._grad_mode import enable_grad, no_grad
 from genesis._tensor_names import finfo
-from genesis.optim.optimizer import Optimizer, check_rate, scalar_dtype
+from genesis.optim._steps import check_rate, scalar_dtype
+from genesis.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

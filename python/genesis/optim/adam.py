@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from genesis import _C
-from genesis.optim.optimizer import (
+from genesis.optim._steps import (
     OPTION,
     ListOptimizer,
     check_betas,
@@ -73,7 +73,7 @@ class Adam(_Moments):
     ...     (x * x).sum().backward()
     ...     optimizer.step()
     >>> x
-    tensor([ 0.7015, -1.7008], requires_grad=True)
+    tensor([ 0.7016, -1.7006], requires_grad=True)
     """
 
     _kind = "adam"
@@ -209,7 +209,7 @@ class NAdam(_Moments):
     >>> x.sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.8644, 0.8644], requires_grad=True)
+    tensor([0.8944, 0.8944], requires_grad=True)
     """
 
     _kind = "nadam"

@@ -6,7 +6,8 @@ import math
 
 from genesis import _C
 from genesis._grad_mode import enable_grad, no_grad
-from genesis.optim.optimizer import Optimizer, check_rate
+from genesis.optim._steps import check_rate
+from genesis.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ class LBFGS(Optimizer):
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
         state["func_evals"] += 1
-        evaluations, grad = 1, self._gradient()
+        evaluations, grad, before = 1, self._gradient(), loss
         if float(grad.abs().max()) <= group["tolerance_grad"]:
             return given
         for i in range(1, group["max_iter"] + 1):

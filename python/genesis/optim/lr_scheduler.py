@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import math
-import types
-import warnings
-from bisect import bisect_right
-from collections import Counter
 
-from genesis import _C
-from genesis.optim.optimizer import Optimizer
+from genesis.optim._schedulers import LRScheduler, _LRScheduler
+from genesis.optim._schedulers_curves import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LinearLR,
+    PolynomialLR,
+)
+from genesis.optim._schedulers_cycles import CyclicLR, OneCycleLR
+from genesis.optim._schedulers_stages import (
+    ChainedScheduler,
+    ConstantLR,
+    LambdaLR,
+    MultiplicativeLR,
+    MultiStepLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
+    from genesis.optim.optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler",
@@ -33,6 +45,7 @@ __all__ = [
     "ReduceLROnPlateau",
     "SequentialLR",
     "StepLR",
+    "_LRScheduler",
     "get_cosine_schedule_with_warmup",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from genesis import _C
-from genesis.optim.optimizer import OPTION, ListOptimizer, check_fused, check_least, check_rate
+from genesis.optim._steps import OPTION, ListOptimizer, check_fused, check_least, check_rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from genesis.optim.optimizer import OPTION, ListOptimizer, check_betas, check_fused, check_rate
+from genesis.optim._steps import OPTION, ListOptimizer, check_betas, check_fused, check_rate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

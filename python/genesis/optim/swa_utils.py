@@ -9,7 +9,7 @@ from itertools import chain
 from genesis import _C
 from genesis._grad_mode import no_grad
 from genesis.nn.modules.module import Module
-from genesis.optim.lr_scheduler import LRScheduler, _for_groups
+from genesis.optim._schedulers import LRScheduler, for_groups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         for rate, group in zip(
-            _for_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True
+            for_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True
         ):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
