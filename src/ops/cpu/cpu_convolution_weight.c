@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    CHANNELS = 32, /* of the image, in an item */
+    CHANNELS = 32, /* of the image, in an item; half of them where it has phases */
     RESULTS = 64,
     IMAGE_BYTES = 256 << 10, /* of a box */
     GIVEN_BYTES = 384 << 10,
@@ -129,7 +129,7 @@ static void job_plan(struct job *job)
     int64_t phases = 1, size = (int64_t)job->size;
     for (int d = 0; d < GNI_CONV_DIMENSIONS; d++)
         phases *= smaller(pass->axes[d].step, pass->axes[d].span);
-    job->channel_parts = (job->channels - 1) / CHANNELS + 1;
+    job->channel_parts = (job->channels - 1) / (phases > 1 ? CHANNELS / 2 : CHANNELS) + 1;
     job->channel_part = (job->channels - 1) / job->channel_parts + 1;
     job->result_parts = (job->results - 1) / RESULTS + 1;
     job->result_part = (job->results - 1) / job->result_parts + 1;
