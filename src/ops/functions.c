@@ -17,7 +17,7 @@ const gn_function *gn_function_table(int index)
         gni_functions_linalg,          gni_functions_nn_activations,
         gni_functions_nn_convolutions, gni_functions_nn_layers,
         gni_functions_nn_losses,       gni_functions_nn_pooling,
-        gni_functions_nn_resampling,
+        gni_functions_nn_resampling,   gni_functions_nn_grids,
     };
     return index >= 0 && index < (int)(sizeof tables / sizeof *tables) ? tables[index] : NULL;
 }

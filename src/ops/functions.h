@@ -30,6 +30,7 @@ extern const gn_function gni_functions_nn_activations[];
 extern const gn_function gni_functions_nn_convolutions[];
 extern const gn_function gni_functions_nn_layers[];
 extern const gn_function gni_functions_nn_losses[];
+extern const gn_function gni_functions_nn_grids[];
 extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_resampling[];
 
