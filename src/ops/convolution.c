@@ -46,8 +46,9 @@ void gni_window_sizes(struct gni_scope *scope, const char *function, const char 
         int64_t value = argument->integers == NULL ? argument->operand.scalar.integer
                                                    : argument->integers[is_one ? 0 : i];
         if (value < least || value > INT32_MAX)
-            gni_scope_fail(scope, GN_ERROR_INVALID_VALUE, "%s: %s is %lld: it must be from %lld on",
-                           function, name, (long long)value, (long long)least);
+            gni_scope_fail(scope, GN_ERROR_INVALID_VALUE,
+                           "%s: %s is %lld: it must be from %lld to %d", function, name,
+                           (long long)value, (long long)least, INT32_MAX);
         values[GNI_CONV_DIMENSIONS - count + i] = value;
     }
 }

@@ -118,7 +118,7 @@ REFUSED = [
     ("conv2d", (X, W.double()), {}, "input type .float32. and weight type .float64."),
     ("conv2d", (X.long(), W.long()), {}, "the input is int64: convert it"),
     ("conv2d", (X, genesis.zeros(6, 4, 7, 3)), {}, "Kernel size can't be greater"),
-    ("conv2d", (X, W), {"stride": 0}, "stride is 0: it must be from 1 on"),
+    ("conv2d", (X, W), {"stride": 0}, "stride is 0: it must be from 1 to"),
     ("conv2d", (X, W), {"dilation": 0}, "dilation is 0"),
     ("conv2d", (X, W), {"padding": -1}, "padding is -1"),
     ("conv2d", (X, W), {"padding": (1, 1, 1)}, "padding has 3 numbers"),

@@ -74,7 +74,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
  * The elements of a dimension that are `phase` behind a multiple of the stride, counted with the padding in front: tap k
  * reads result q + (phase - k * dilation) / stride for the element number q, of those k for which that is whole.
  */
-static bool axis_back(const struct gni_convolution *convolution, int d, int64_t phase,
+static void axis_back(const struct gni_convolution *convolution, int d, int64_t phase,
                       struct gni_conv_axis *axis)
 {
     int64_t stride = convolution->stride[d], dilation = convolution->dilation[d];
@@ -101,19 +101,19 @@ static bool axis_back(const struct gni_convolution *convolution, int d, int64_t 
         .to = first * stride + phase - padding,
         .to_step = stride,
     };
-    return last >= first;
 }
 
-bool gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
+void gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
                         struct gni_conv_pass *pass)
 {
-    bool has_places = true;
     *pass = (struct gni_conv_pass){0};
     for (int d = DIMENSIONS - 1; d >= 0; d--) {
-        has_places &= axis_back(convolution, d, index % convolution->stride[d], &pass->axes[d]);
-        index /= convolution->stride[d];
+        int64_t stride = convolution->stride[d];
+        int64_t count = smaller(stride, convolution->image[d]); /* of phases that have elements */
+        axis_back(convolution, d, (convolution->padding[d] + index % count) % stride,
+                  &pass->axes[d]);
+        index /= count;
     }
-    return has_places;
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */

@@ -60,8 +60,9 @@ struct gni_conv_side gni_conv_side_of(const gn_tensor *tensor, gn_dtype computin
 /* The one pass of a convolution. */
 void gni_conv_pass_forward(const struct gni_convolution *convolution, struct gni_conv_pass *pass);
 
-/* Pass `index` of a transposed convolution; false: it has no places. There are as many as the product of the strides. */
-bool gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
+/* Pass `index` of a transposed convolution. There are as many as the product of the strides, or in a dimension as many as
+ * the image has elements, if these are fewer. */
+void gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
                         struct gni_conv_pass *pass);
 
 /* Chooses boxes of about `most` places, and of fewer while there are not `least` boxes. */

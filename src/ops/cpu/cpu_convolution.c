@@ -20,7 +20,7 @@ enum {
     IMAGE_BYTES = 384 << 10, /* of a box's channels */
     SUM_BYTES = 384 << 10,   /* and of its sums: both fit a cache of 1 MiB */
     DEEP = 512,              /* channels times taps that are summed at a time */
-    CHUNK = 512,             /* channels of the result */
+    CHUNK = 128,             /* channels of the result */
     PLACES_MOST = 4096,
     ITEMS_LEAST = 16,
 };
@@ -308,9 +308,10 @@ gn_status gni_cpu_convolve(const struct gni_convolution *convolution, gn_tensor 
     }
     int64_t passes = 1;
     for (int d = 0; d < GNI_CONV_DIMENSIONS; d++)
-        passes *= convolution->stride[d];
-    for (int64_t i = 0; i < passes; i++)
-        if (gni_conv_pass_back(convolution, i, &job.pass))
-            GN_TRY(job_run(&job, convolution->kernel, bias, result->device));
+        passes *= smaller(convolution->stride[d], convolution->image[d]);
+    for (int64_t i = 0; i < passes; i++) {
+        gni_conv_pass_back(convolution, i, &job.pass);
+        GN_TRY(job_run(&job, convolution->kernel, bias, result->device));
+    }
     return GN_OK;
 }
