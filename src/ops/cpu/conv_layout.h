@@ -19,7 +19,8 @@
 #include "ops/cpu/conv_tiles.h"
 #include "tensor/tape.h"
 
-/* One dimension of a pass. Positions count elements of the padded image, from the first that is read. */
+/* One dimension of a pass. Positions count elements of the padded image, from the first that is read. The last three are
+ * set by gni_conv_pass_plan(). */
 struct gni_conv_axis {
     int64_t in, out;             /* elements that are read from, and places */
     int64_t begin, step;         /* the element at position 0; positions from a place to the next */
@@ -28,8 +29,8 @@ struct gni_conv_axis {
     int64_t kernel, kernel_step; /* the first tap's element of the kernel */
     int64_t position, tap_step;  /* the first tap's position at the first place */
     int64_t to, to_step;         /* where places are in what is made */
-    int64_t box, length,
-        phases; /* set by gni_conv_pass_plan(): places of a box, and of its memory */
+    int64_t box;                 /* places of a box */
+    int64_t length, phases;      /* elements of a phase in memory, and how many phases */
 };
 
 struct gni_conv_pass {

@@ -10,7 +10,6 @@
 #include "base/parallel.h"
 #include "base/thread.h"
 #include "ops/cpu/cpu_product.h"
-
 #include "ops/cpu/tiles.h"
 
 #include <string.h>
@@ -70,12 +69,12 @@ struct job {
     size_t size; /* of an element that is computed */
     int64_t images, groups;
     int64_t inner, outer;                       /* channels of a group that are read, and made */
-    int64_t deep, chunk, chunks;                /* of these: at a time */
+    int64_t deep, chunk, chunks;                /* of these: at a time; chunks of a group */
     const char *weights;                        /* as the tensor has them */
     int64_t inner_step, outer_step, group_step; /* through these, in elements */
-    const int64_t *offsets, *elements;
-    char *panels; /* [group][outer / rows][inner][tap][row] */
-    char *start;  /* [group][outer]: the bias */
+    int64_t *offsets, *elements;                /* of each tap: gni_conv_pass_taps() */
+    char *panels;                               /* [group][outer / rows][inner][tap][row] */
+    char *start;                                /* [group][outer]: the bias */
     struct gni_conv_slots slots;
 };
 
@@ -254,7 +253,7 @@ static gn_status job_run(struct job *job, const int64_t *kernel, const gn_tensor
     if (status == GN_OK) {
         size_t panels = (size_t)(((job->outer - 1) / (int64_t)job->tile->rows + 1) * job->groups);
         int64_t panel_work = depth_of(job) * (int64_t)job->tile->rows;
-        gni_conv_pass_taps(&job->pass, kernel, (int64_t *)job->offsets, (int64_t *)job->elements);
+        gni_conv_pass_taps(&job->pass, kernel, job->offsets, job->elements);
         start_fill(job, bias);
         if (depth_of(job) > 0)
             gni_parallel_for(panels, gni_product_grain(panel_work), panels_part, job);
