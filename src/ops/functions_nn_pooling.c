@@ -358,7 +358,8 @@ static gn_status lp_pool(const char *function, int count, const gn_argument *a, 
         gni_binary(&s, GN_OP_MULTIPLY, gni_of(means), gni_integer(elements_of(pool.kernel)));
     gn_tensor *sign = gni_scope_is_ok(&s) ? gni_unary(&s, GN_OP_SIGN, sums) : NULL;
     sums = gni_scope_is_ok(&s) ? gni_unary(&s, GN_OP_ABSOLUTE, sums) : NULL;
-    sums = gni_scope_is_ok(&s) ? gni_unary(&s, GN_OP_RELU, sums) : NULL; /* its gradient at 0 is 0 */
+    sums =
+        gni_scope_is_ok(&s) ? gni_unary(&s, GN_OP_RELU, sums) : NULL; /* its gradient at 0 is 0 */
     sums = gni_binary(&s, GN_OP_MULTIPLY, gni_of(sign), gni_of(sums));
     gn_tensor *made =
         gni_binary(&s, GN_OP_POWER, gni_of(sums), gni_floating(1 / power.scalar.floating));

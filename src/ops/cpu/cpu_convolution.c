@@ -191,8 +191,11 @@ static void job_plan(struct job *job)
     }
     int64_t parts = (job->inner - 1) / larger(DEEP / larger(taps, 1), 1) + 1;
     job->deep = (job->inner - 1) / parts + 1;
+    int64_t rows = (int64_t)job->tile->rows; /* a chunk begins with a panel */
     job->chunks = (job->outer - 1) / CHUNK + 1;
-    job->chunk = (job->outer - 1) / job->chunks + 1;
+    job->chunk = ((job->outer - 1) / job->chunks / rows + 1) * rows;
+    job->chunks = (job->outer - 1) / job->chunk + 1;
+    job->chunk = smaller(job->chunk, job->outer);
     int64_t most =
         smaller(IMAGE_BYTES / (job->deep * phases * size), SUM_BYTES / (job->chunk * size));
     gni_conv_pass_plan(pass, job->images, smaller(most, PLACES_MOST),
