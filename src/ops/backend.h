@@ -119,14 +119,14 @@ struct gni_backend {
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 
-    /* (optional) A convolution of floating tensors of 5 dimensions, of kind RESULT, IMAGE or WEIGHT: what is given
-     * and made is said in tensor/tape.h; `bias` may be NULL. Weights are contiguous, in the type that is computed in, and
+    /* (optional) A convolution of floating tensors of 5 dimensions, of kind RESULT, IMAGE or WEIGHT: tensor/tape.h says
+     * what is given and made; `bias` may be NULL. Weights are contiguous, in the type that is computed in, and
      * so is a result of kind WEIGHT; `result` is contiguous, and has elements. NULL: it is made of products. */
     gn_status (*convolve)(const struct gni_convolution *convolution, gn_tensor *first,
                           gn_tensor *second, gn_tensor *bias, gn_tensor *result);
 
-    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/max_pool.h. `values` and
-     * `indices`, which may be NULL, are contiguous, and have elements. NULL: made of other operations. */
+    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/max_pool.h.
+     * `values` and `indices`, which may be NULL, are contiguous, and have elements. NULL: made of other operations. */
     gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
                               gn_tensor *indices);
 

@@ -16,6 +16,7 @@
 enum {
     DIMENSIONS = GNI_CONV_DIMENSIONS,
     NDIM = DIMENSIONS + 2,
+    PADDED_BYTES = 64, /* of an element: so much more fits the address space than an image needs */
 };
 
 int64_t gni_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
@@ -46,8 +47,9 @@ void gni_window_sizes(struct gni_scope *scope, const char *function, const char 
         int64_t value = argument->integers == NULL ? argument->operand.scalar.integer
                                                    : argument->integers[is_one ? 0 : i];
         if (value < least || value > INT32_MAX)
-            gni_scope_fail(scope, GN_ERROR_INVALID_VALUE, "%s: %s is %lld: it must be from %lld on",
-                           function, name, (long long)value, (long long)least);
+            gni_scope_fail(scope, GN_ERROR_INVALID_VALUE,
+                           "%s: %s is %lld: it must be from %lld to %d", function, name,
+                           (long long)value, (long long)least, INT32_MAX);
         values[GNI_CONV_DIMENSIONS - count + i] = value;
     }
 }
@@ -445,6 +447,12 @@ static gn_tensor *convolve(struct gni_scope *s, const struct gni_convolution *c,
     int64_t count;
     shape.ndim = shape_make(c, shape.sizes);
     bool is_columns = c->kind == GNI_CONV_UNFOLD || c->kind == GNI_CONV_FOLD;
+    int64_t padded_sizes[DIMENSIONS];
+    for (int d = 0; d < DIMENSIONS; d++)
+        padded_sizes[d] = c->image[d] + 2 * c->padding[d] + read_size(c, d);
+    s->status = gni_shape_check(DIMENSIONS, padded_sizes, PADDED_BYTES, &count);
+    if (!gni_scope_is_ok(s))
+        return NULL;
     s->status = gni_shape_check(shape.ndim, shape.sizes, gni_dtype_size(first->dtype), &count);
     if (!gni_scope_is_ok(s))
         return NULL;

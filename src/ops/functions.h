@@ -39,6 +39,7 @@ extern const gn_function gni_functions_nn_layers[];
 extern const gn_function gni_functions_nn_classes[];
 extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_norms[];
+extern const gn_function gni_functions_nn_grids[];
 extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_resampling[];
 extern const gn_function gni_functions_nn_margins[];

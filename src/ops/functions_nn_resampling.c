@@ -110,8 +110,7 @@ static gn_tensor *tap(struct gni_scope *s, gn_tensor *x, int dim, gn_tensor *num
     return times(s, taken, gni_reshape_values(s, weights, x->ndim, sizes));
 }
 
-/* The weights of four taps, of which places are `t` behind the second: the kernel of Keys, with -0.75. */
-static void cubic_weights(struct gni_scope *s, gn_tensor *t, gn_tensor *weights[4])
+void gni_cubic_weights(struct gni_scope *s, gn_tensor *t, gn_tensor *weights[4])
 {
     const double a = -0.75;
     gn_tensor *distances[] = {of_number(s, GN_OP_ADD, t, 1), t, from_number(s, 1, t),
@@ -153,7 +152,7 @@ static gn_tensor *resized(struct gni_scope *s, gn_tensor *x, int dim, const stru
             tap(s, x, dim, numbers_of(s, floors, 0, change->from), from_number(s, 1, t));
         return plus(s, first, tap(s, x, dim, numbers_of(s, floors, 1, change->from), t));
     }
-    cubic_weights(s, t, weights);
+    gni_cubic_weights(s, t, weights);
     for (int i = 0; i < 4 && gni_scope_is_ok(s); i++) {
         gn_tensor *part = tap(s, x, dim, numbers_of(s, floors, i - 1, change->from), weights[i]);
         sum = sum == NULL ? part : plus(s, sum, part);

@@ -134,8 +134,8 @@ static gn_tensor *maximum(struct gni_scope *s, const struct gni_pool *pool, gn_t
 {
     bool is_own = gni_backend_get(image->device)->pool_maximum != NULL;
     gn_tensor *unused;
-    if (is_own && gni_dtype_is_floating(image->dtype) &&
-        image->count / (pool->rows + 1) < INT32_MAX)
+    int64_t elements = pool->image[0] * pool->image[1] * pool->image[2];
+    if (is_own && gni_dtype_is_floating(image->dtype) && elements < INT32_MAX)
         return by_backend(s, pool, image, indices);
     return by_table(s, pool, image, indices != NULL ? indices : &unused);
 }

@@ -12,4 +12,7 @@
 gn_tensor *gni_adaptive_mean(struct gni_scope *scope, gn_tensor *input, int count,
                              const int64_t *result);
 
+/* The weights of four taps, of which places are `t` behind the second: the kernel of Keys, with -0.75. */
+void gni_cubic_weights(struct gni_scope *scope, gn_tensor *t, gn_tensor *weights[4]);
+
 #endif

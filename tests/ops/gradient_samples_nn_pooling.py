@@ -88,4 +88,23 @@ SAMPLES: list[Sample] = [
     Sample("nn.functional.pixel_shuffle", (leaf(2, 4, 2, 3), 2), {}),
     Sample("nn.functional.pixel_unshuffle", (leaf(2, 1, 4, 2), 2), {}),
     Sample("nn.functional.channel_shuffle", (leaf(2, 4, 3), 2), {}),
+    Sample(
+        "nn.functional.grid_sample",
+        (leaf(1, 2, 3, 4), leaf(1, 2, 2, 2, low=-0.9, high=0.9, seed=1)),
+        {"align_corners": True},
+    ),
+    Sample(
+        "nn.functional.grid_sample",
+        (leaf(1, 1, 3, 3), leaf(1, 2, 2, 2, seed=1)),
+        {"mode": "bicubic", "padding_mode": "reflection"},
+        is_plain=True,
+    ),
+    Sample(
+        "nn.functional.grid_sample",
+        (leaf(1, 1, 2, 3, 2), leaf(1, 1, 2, 1, 3, seed=1)),
+        {"padding_mode": "border"},
+        is_plain=True,
+    ),
+    Sample("nn.functional.affine_grid", (leaf(2, 2, 3), (2, 1, 2, 3)), {}),
+    Sample("nn.functional.affine_grid", (leaf(1, 3, 4), (1, 1, 2, 1, 2)), {"align_corners": True}),
 ]

@@ -145,11 +145,27 @@ def images() -> Iterator[Case]:
     yield Case("channel_shuffle", ((2, 6, 4, 3),), (3,))
 
 
+def grids() -> Iterator[Case]:
+    """Images at other places."""
+    for padding in ("zeros", "border", "reflection"):
+        for corners in (True, False):
+            for mode in ("bilinear", "nearest", "bicubic"):
+                words = {"mode": mode, "padding_mode": padding, "align_corners": corners}
+                yield Case("grid_sample", ((2, 3, 4, 5), (2, 3, 4, 2)), (), words)
+                if mode != "bicubic":
+                    yield Case("grid_sample", ((1, 2, 3, 4, 3), (1, 2, 3, 2, 3)), (), words)
+    yield Case("grid_sample", ((2, 3, 4, 5), (2, 3, 4, 2)), (), {}, "bfloat16")
+    for corners in (True, False):
+        yield Case("affine_grid", ((2, 2, 3),), ((2, 3, 4, 5),), {"align_corners": corners})
+        yield Case("affine_grid", ((2, 3, 4),), ((2, 3, 1, 4, 5),), {"align_corners": corners})
+
+
 def cases() -> Iterator[Case]:
     """All of them."""
     yield from convolutions()
     yield from pools()
     yield from images()
+    yield from grids()
 
 
 def numbers(library: Any, shape: tuple[int, ...], seed: int, device: str) -> Any:

@@ -74,7 +74,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
  * The elements of a dimension that are `phase` behind a multiple of the stride, counted with the padding in front: tap k
  * reads result q + (phase - k * dilation) / stride for the element number q, of those k for which that is whole.
  */
-static bool axis_back(const struct gni_convolution *convolution, int d, int64_t phase,
+static void axis_back(const struct gni_convolution *convolution, int d, int64_t phase,
                       struct gni_conv_axis *axis)
 {
     int64_t stride = convolution->stride[d], dilation = convolution->dilation[d];
@@ -101,19 +101,19 @@ static bool axis_back(const struct gni_convolution *convolution, int d, int64_t 
         .to = first * stride + phase - padding,
         .to_step = stride,
     };
-    return last >= first;
 }
 
-bool gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
+void gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
                         struct gni_conv_pass *pass)
 {
-    bool has_places = true;
     *pass = (struct gni_conv_pass){0};
     for (int d = DIMENSIONS - 1; d >= 0; d--) {
-        has_places &= axis_back(convolution, d, index % convolution->stride[d], &pass->axes[d]);
-        index /= convolution->stride[d];
+        int64_t stride = convolution->stride[d];
+        int64_t count = smaller(stride, convolution->image[d]); /* of phases that have elements */
+        axis_back(convolution, d, (convolution->padding[d] + index % count) % stride,
+                  &pass->axes[d]);
+        index /= count;
     }
-    return has_places;
 }
 
 /* ---- boxes ----------------------------------------------------------------------------------- */
@@ -263,17 +263,21 @@ static void block_join(struct block *block, size_t size, int64_t length)
     }
 }
 
-/* Every second element: compilers make vector code of that. */
-static inline void evens_copy(const char *from, int64_t count, char *to)
+/* Elements of float32 that are apart. With a constant step compilers make vector code of it. */
+static inline void apart_load(const char *from, int64_t step, int64_t count, char *to)
 {
+    const float *source = (const float *)(const void *)from;
+    float *target = (float *)(void *)to;
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * 4, from + i * 8, 4);
+        target[i] = source[i * step];
 }
 
-static inline void evens_store(const char *from, int64_t count, char *to)
+static inline void apart_store(const char *from, int64_t step, int64_t count, char *to)
 {
+    const float *source = (const float *)(const void *)from;
+    float *target = (float *)(void *)to;
     for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * 8, from + i * 4, 4);
+        target[i * step] = source[i];
 }
 
 /* Loads rows as what is computed with. `depth` and `height` are from a row to the next in memory, in bytes. */
@@ -282,15 +286,17 @@ static void block_load(const struct gni_conv_side *side, const struct block *blo
 {
     size_t wide = gni_dtype_size(side->computing);
     bool is_same = side->dtype == side->computing, is_plain = is_same && block->step == 1;
-    bool is_even = is_same && wide == 4 && block->step == 2;
+    bool is_apart = is_same && wide == sizeof(float);
     for (int64_t d = 0; d < block->depths; d++) {
         const char *from = block->data + d * block->depth;
         char *target = to + d * depth;
         for (int64_t h = 0; h < block->rows; h++, from += block->height, target += height) {
             if (is_plain)
                 memcpy(target, from, (size_t)block->count * wide);
-            else if (is_even)
-                evens_copy(from, block->count, target);
+            else if (is_apart && block->step == 2)
+                apart_load(from, 2, block->count, target);
+            else if (is_apart)
+                apart_load(from, block->step, block->count, target);
             else {
                 const void *run = gni_run_load(from, block->step, (size_t)block->count, side->dtype,
                                                side->computing, target);
@@ -307,15 +313,17 @@ static void block_store(const struct gni_conv_side *side, const struct block *bl
 {
     size_t wide = gni_dtype_size(side->computing);
     bool is_same = side->dtype == side->computing, is_plain = is_same && block->step == 1;
-    bool is_even = is_same && wide == 4 && block->step == 2;
+    bool is_apart = is_same && wide == sizeof(float);
     for (int64_t d = 0; d < block->depths; d++) {
         char *to = block->data + d * block->depth;
         const char *source = from + d * depth;
         for (int64_t h = 0; h < block->rows; h++, to += block->height, source += height) {
             if (is_plain)
                 memcpy(to, source, (size_t)block->count * wide);
-            else if (is_even)
-                evens_store(source, block->count, to);
+            else if (is_apart && block->step == 2)
+                apart_store(source, 2, block->count, to);
+            else if (is_apart)
+                apart_store(source, block->step, block->count, to);
             else
                 gni_run_store(source, (size_t)block->count, side->computing, side->dtype, to,
                               block->step);

@@ -19,7 +19,8 @@
 #include "ops/cpu/conv_tiles.h"
 #include "tensor/tape.h"
 
-/* One dimension of a pass. Positions count elements of the padded image, from the first that is read. */
+/* One dimension of a pass. Positions count elements of the padded image, from the first that is read. The last three are
+ * set by gni_conv_pass_plan(). */
 struct gni_conv_axis {
     int64_t in, out;             /* elements that are read from, and places */
     int64_t begin, step;         /* the element at position 0; positions from a place to the next */
@@ -28,8 +29,8 @@ struct gni_conv_axis {
     int64_t kernel, kernel_step; /* the first tap's element of the kernel */
     int64_t position, tap_step;  /* the first tap's position at the first place */
     int64_t to, to_step;         /* where places are in what is made */
-    int64_t box, length,
-        phases; /* set by gni_conv_pass_plan(): places of a box, and of its memory */
+    int64_t box;                 /* places of a box */
+    int64_t length, phases;      /* elements of a phase in memory, and how many phases */
 };
 
 struct gni_conv_pass {
@@ -60,8 +61,9 @@ struct gni_conv_side gni_conv_side_of(const gn_tensor *tensor, gn_dtype computin
 /* The one pass of a convolution. */
 void gni_conv_pass_forward(const struct gni_convolution *convolution, struct gni_conv_pass *pass);
 
-/* Pass `index` of a transposed convolution; false: it has no places. There are as many as the product of the strides. */
-bool gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
+/* Pass `index` of a transposed convolution. There are as many as the product of the strides, or in a dimension as many as
+ * the image has elements, if these are fewer. */
+void gni_conv_pass_back(const struct gni_convolution *convolution, int64_t index,
                         struct gni_conv_pass *pass);
 
 /* Chooses boxes of about `most` places, and of fewer while there are not `least` boxes. */

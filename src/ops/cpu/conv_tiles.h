@@ -1,8 +1,7 @@
 /*
  * conv_tiles.h: the innermost loops of convolutions: sums that fill the registers.
  *
- * cpu_convolution.h says how an image lies in memory: each tap of a kernel is a shifted run of the same numbers, so that
- * nothing has to be gathered.
+ * conv_layout.h says how an image lies in memory: what a tap of the kernel reads is a shifted run of the same numbers.
  *
  *     multiply   a few channels of the result (rows), a few registers of neighbouring places
  *     dot        a few channels (rows) times a few taps (columns): sums over places, for the gradient of the weights

@@ -26,6 +26,7 @@
 
 #define DEFINE(kind, type)                                                                         \
     typedef type kind##_vector __attribute__((vector_size(GNI_TILES_BYTES)));                      \
+    typedef type kind##_part __attribute__((vector_size(16)));                                     \
     typedef type kind##_loose                                                                      \
         __attribute__((vector_size(GNI_TILES_BYTES), aligned(sizeof(type))));                      \
                                                                                                    \
@@ -70,11 +71,16 @@
         }                                                                                          \
     }                                                                                              \
                                                                                                    \
+    /* Parts of 16 bytes are added first: a processor takes them out of a register as they are. */ \
     INLINE type kind##_sum(kind##_vector vector)                                                   \
     {                                                                                              \
-        type lanes[kind##_LANES];                                                                  \
-        memcpy(lanes, &vector, sizeof vector);                                                     \
-        UNROLL for (int width = kind##_LANES / 2; width > 0; width /= 2)                           \
+        kind##_part parts[GNI_TILES_BYTES / 16];                                                   \
+        type lanes[16 / sizeof(type)];                                                             \
+        memcpy(parts, &vector, sizeof vector);                                                     \
+        UNROLL for (int width = GNI_TILES_BYTES / 32; width > 0; width /= 2)                       \
+            UNROLL for (int j = 0; j < width; j++) parts[j] += parts[j + width];                   \
+        memcpy(lanes, parts, sizeof lanes);                                                        \
+        UNROLL for (int width = (int)(8 / sizeof(type)); width > 0; width /= 2)                    \
             UNROLL for (int j = 0; j < width; j++) lanes[j] += lanes[j + width];                   \
         return lanes[0];                                                                           \
     }                                                                                              \

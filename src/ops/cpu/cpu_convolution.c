@@ -10,7 +10,6 @@
 #include "base/parallel.h"
 #include "base/thread.h"
 #include "ops/cpu/cpu_product.h"
-
 #include "ops/cpu/tiles.h"
 
 #include <string.h>
@@ -20,7 +19,7 @@ enum {
     IMAGE_BYTES = 384 << 10, /* of a box's channels */
     SUM_BYTES = 384 << 10,   /* and of its sums: both fit a cache of 1 MiB */
     DEEP = 512,              /* channels times taps that are summed at a time */
-    CHUNK = 512,             /* channels of the result */
+    CHUNK = 128,             /* channels of the result */
     PLACES_MOST = 4096,
     ITEMS_LEAST = 16,
 };
@@ -70,12 +69,12 @@ struct job {
     size_t size; /* of an element that is computed */
     int64_t images, groups;
     int64_t inner, outer;                       /* channels of a group that are read, and made */
-    int64_t deep, chunk, chunks;                /* of these: at a time */
+    int64_t deep, chunk, chunks;                /* of these: at a time; chunks of a group */
     const char *weights;                        /* as the tensor has them */
     int64_t inner_step, outer_step, group_step; /* through these, in elements */
-    const int64_t *offsets, *elements;
-    char *panels; /* [group][outer / rows][inner][tap][row] */
-    char *start;  /* [group][outer]: the bias */
+    int64_t *offsets, *elements;                /* of each tap: gni_conv_pass_taps() */
+    char *panels;                               /* [group][outer / rows][inner][tap][row] */
+    char *start;                                /* [group][outer]: the bias */
     struct gni_conv_slots slots;
 };
 
@@ -192,8 +191,11 @@ static void job_plan(struct job *job)
     }
     int64_t parts = (job->inner - 1) / larger(DEEP / larger(taps, 1), 1) + 1;
     job->deep = (job->inner - 1) / parts + 1;
+    int64_t rows = (int64_t)job->tile->rows; /* a chunk begins with a panel */
     job->chunks = (job->outer - 1) / CHUNK + 1;
-    job->chunk = (job->outer - 1) / job->chunks + 1;
+    job->chunk = ((job->outer - 1) / job->chunks / rows + 1) * rows;
+    job->chunks = (job->outer - 1) / job->chunk + 1;
+    job->chunk = smaller(job->chunk, job->outer);
     int64_t most =
         smaller(IMAGE_BYTES / (job->deep * phases * size), SUM_BYTES / (job->chunk * size));
     gni_conv_pass_plan(pass, job->images, smaller(most, PLACES_MOST),
@@ -254,7 +256,7 @@ static gn_status job_run(struct job *job, const int64_t *kernel, const gn_tensor
     if (status == GN_OK) {
         size_t panels = (size_t)(((job->outer - 1) / (int64_t)job->tile->rows + 1) * job->groups);
         int64_t panel_work = depth_of(job) * (int64_t)job->tile->rows;
-        gni_conv_pass_taps(&job->pass, kernel, (int64_t *)job->offsets, (int64_t *)job->elements);
+        gni_conv_pass_taps(&job->pass, kernel, job->offsets, job->elements);
         start_fill(job, bias);
         if (depth_of(job) > 0)
             gni_parallel_for(panels, gni_product_grain(panel_work), panels_part, job);
@@ -308,9 +310,10 @@ gn_status gni_cpu_convolve(const struct gni_convolution *convolution, gn_tensor 
     }
     int64_t passes = 1;
     for (int d = 0; d < GNI_CONV_DIMENSIONS; d++)
-        passes *= convolution->stride[d];
-    for (int64_t i = 0; i < passes; i++)
-        if (gni_conv_pass_back(convolution, i, &job.pass))
-            GN_TRY(job_run(&job, convolution->kernel, bias, result->device));
+        passes *= smaller(convolution->stride[d], convolution->image[d]);
+    for (int64_t i = 0; i < passes; i++) {
+        gni_conv_pass_back(convolution, i, &job.pass);
+        GN_TRY(job_run(&job, convolution->kernel, bias, result->device));
+    }
     return GN_OK;
 }

@@ -13,9 +13,11 @@
 #include <string.h>
 
 enum {
-    CHANNELS = 32, /* of the image, in an item */
+    CHANNELS = 32, /* of the image, in an item; half of them where it has phases */
     RESULTS = 64,
-    IMAGE_BYTES = 256 << 10, /* of a box */
+    CHANNELS_PLAIN = 96, /* the same where a kernel has one element: what is copied is used less */
+    RESULTS_PLAIN = 128,
+    IMAGE_BYTES = 288 << 10, /* of a box */
     GIVEN_BYTES = 384 << 10,
     PLACES_MOST = 4096,
     ITEMS_LEAST = 16,
@@ -57,14 +59,19 @@ static void box_dot(const struct job *job, int64_t channels, int64_t results, in
     int64_t size = (int64_t)job->size, taps = job->pass.taps, columns = channels * taps;
     size_t vectors = (size_t)((places - 1) / (int64_t)tile->lanes + 1);
     for (int64_t i = 0; i < results; i += (int64_t)tile->dot_rows) {
-        int64_t rows = smaller((int64_t)tile->dot_rows, results - i);
+        int64_t rows = smaller((int64_t)tile->dot_rows, results - i), tap = 0;
+        const char *channel = image;
         for (int64_t j = 0, some; j < columns; j += some) {
             int64_t tiles = (columns - j - 1) / (int64_t)tile->dot_columns + 1;
             const void *right[GNI_CONV_DOT_MOST];
             some = (columns - j - 1) / tiles + 1;
-            for (int64_t k = 0; k < some; k++)
-                right[k] = image +
-                           ((j + k) / taps * job->pass.plane + job->offsets[(j + k) % taps]) * size;
+            for (int64_t k = 0; k < some; k++) {
+                right[k] = channel + job->offsets[tap] * size;
+                if (++tap == taps) {
+                    tap = 0;
+                    channel += job->pass.plane * size;
+                }
+            }
             tile->dot((size_t)rows, (size_t)some, vectors, given + i * job->pass.places * size,
                       (size_t)job->pass.places, right, sums + (i * stride + j) * size,
                       (size_t)stride);
@@ -126,12 +133,16 @@ static void slices_part(void *context, size_t begin, size_t end)
 static void job_plan(struct job *job)
 {
     struct gni_conv_pass *pass = &job->pass;
-    int64_t phases = 1, size = (int64_t)job->size;
-    for (int d = 0; d < GNI_CONV_DIMENSIONS; d++)
+    int64_t phases = 1, taps = 1, size = (int64_t)job->size;
+    for (int d = 0; d < GNI_CONV_DIMENSIONS; d++) {
         phases *= smaller(pass->axes[d].step, pass->axes[d].span);
-    job->channel_parts = (job->channels - 1) / CHANNELS + 1;
+        taps *= pass->axes[d].taps;
+    }
+    bool is_plain = taps == 1;
+    int64_t few = phases > 1 ? CHANNELS / 2 : is_plain ? CHANNELS_PLAIN : CHANNELS;
+    job->channel_parts = (job->channels - 1) / few + 1;
     job->channel_part = (job->channels - 1) / job->channel_parts + 1;
-    job->result_parts = (job->results - 1) / RESULTS + 1;
+    job->result_parts = (job->results - 1) / (is_plain ? RESULTS_PLAIN : RESULTS) + 1;
     job->result_part = (job->results - 1) / job->result_parts + 1;
     int64_t items = job->channel_parts * job->result_parts * job->groups;
     int64_t most = smaller(IMAGE_BYTES / (job->channel_part * phases * size),
