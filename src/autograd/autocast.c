@@ -386,9 +386,8 @@ gn_status gn_autocast_call(gn_autocast_rule rule, const gn_function *function,
     look_at_arguments(&look, &parameters, arguments);
     if (policy_of(&look) == GN_AUTOCAST_REFUSED)
         return gni_error(GN_ERROR_UNSUPPORTED,
-                         "%s is unsafe under autocast: a half has no digits left near 0 and 1. Use "
-                         "binary_cross_entropy_with_logits, which takes what comes before sigmoid",
-                         function->name);
+                         "it is unsafe under autocast, since halves have no digits left next to 0 "
+                         "and 1: use binary_cross_entropy_with_logits, without a sigmoid before");
     if (policy_of(&look) == GN_AUTOCAST_LIKE_FIRST)
         return call_like_first(function, arguments, results);
     if (!is_converting(&look) || has_dtype(&parameters, arguments))

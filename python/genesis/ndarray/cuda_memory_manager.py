@@ -235,7 +235,7 @@ class CUDAMemoryManager(_C.MemoryManager):
         >>> import genesis
         >>> from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
         >>> kept = genesis.zeros(1000)
-        >>> "living blocks" in CUDAMemoryManager("cpu").dump_allocation_trace(io.StringIO())
+        >>> "living block" in CUDAMemoryManager("cpu").dump_allocation_trace(io.StringIO())
         True
         """
         from genesis._memory_analysis import trace_text
