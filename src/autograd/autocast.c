@@ -259,6 +259,8 @@ gn_status gn_autocast_operands(gn_autocast_rule rule, int count, gn_operand *ope
 {
     struct look look = {.rule = rule};
     gn_status status = GN_OK;
+    GN_CHECK_ARGUMENT(count >= 0 && ((operands != NULL && made != NULL) || count == 0),
+                      "operands and made must not be NULL");
     for (int i = 0; i < count; i++) {
         made[i] = NULL;
         look_at(&look, operands[i].tensor);
@@ -374,6 +376,8 @@ gn_status gn_autocast_call(gn_autocast_rule rule, const gn_function *function,
     struct look look = {.rule = rule};
     struct gni_scope scope = {0};
     gn_argument changed[PARAMETERS_MOST];
+    GN_CHECK_ARGUMENT(function != NULL && arguments != NULL && results != NULL,
+                      "function, arguments and results must not be NULL");
     if ((rule.policy[0] | rule.policy[1]) == GN_AUTOCAST_NONE || results->out != NULL ||
         results->target != NULL)
         return function->call(arguments, results);
@@ -382,9 +386,8 @@ gn_status gn_autocast_call(gn_autocast_rule rule, const gn_function *function,
     look_at_arguments(&look, &parameters, arguments);
     if (policy_of(&look) == GN_AUTOCAST_REFUSED)
         return gni_error(GN_ERROR_UNSUPPORTED,
-                         "%s is unsafe under autocast: a half has no digits left near 0 and 1. Use "
-                         "binary_cross_entropy_with_logits, which takes what comes before sigmoid",
-                         function->name);
+                         "it is unsafe under autocast, since halves have no digits left next to 0 "
+                         "and 1: use binary_cross_entropy_with_logits, without a sigmoid before");
     if (policy_of(&look) == GN_AUTOCAST_LIKE_FIRST)
         return call_like_first(function, arguments, results);
     if (!is_converting(&look) || has_dtype(&parameters, arguments))
@@ -401,6 +404,8 @@ gn_status gn_autocast_call(gn_autocast_rule rule, const gn_function *function,
 gn_status gn_function_call(const gn_function *function, const gn_argument *arguments,
                            gn_results *results)
 {
+    GN_CHECK_ARGUMENT(function != NULL && arguments != NULL && results != NULL,
+                      "function, arguments and results must not be NULL");
     if (!gn_autocast_is_on())
         return function->call(arguments, results);
     return gn_autocast_call(gn_autocast_find(function->name), function, arguments, results);
@@ -410,7 +415,9 @@ gn_status gn_function_call(const gn_function *function, const gn_argument *argum
 
 gn_autocast_rule gn_autocast_find(const char *name)
 {
-    const char *dot = strrchr(name, '.');
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    if (name == NULL)
+        return (gn_autocast_rule){{GN_AUTOCAST_NONE}};
     return gni_autocast_policy_find(dot != NULL ? dot + 1 : name);
 }
 
@@ -420,6 +427,8 @@ gn_autocast_rule gn_autocast_find_operation(gn_op op)
 #define NAME(NAME, c_name, arity, domain, name, ...) name,
     static const char *const names[] = {GN_OP_LIST(NAME)};
 #undef NAME
+    if ((unsigned)op >= GN_OP_COUNT)
+        return (gn_autocast_rule){{GN_AUTOCAST_NONE}};
     unsigned rule = atomic_load_explicit(&rules[op], memory_order_relaxed);
     if (rule == 0) {
         gn_autocast_rule found = gn_autocast_find(names[op]);

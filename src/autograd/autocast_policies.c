@@ -23,6 +23,7 @@ static const struct row {
 } rows[] = {
     /* products, and what is made of them */
     {"_recurrent", {{LOWER, LOWER}}},
+    {"_recurrent", {{LOWER, LOWER}}}, /* of LSTM and its like */
     {"addbmm", {{LOWER, LOWER}}},
     {"addmm", {{LOWER, LOWER}}},
     {"addmv", {{NONE, LOWER}}},
@@ -143,7 +144,13 @@ static const struct row {
     {"vdot", {{NONE, WIDEST}}},
 
     /* pictures */
+    {"adaptive_avg_pool3d", {{FLOAT32, NONE}}},
+    {"adaptive_max_pool3d", {{FLOAT32, NONE}}},
+    {"avg_pool3d", {{FLOAT32, NONE}}},
     {"interpolate", {{NONE, FLOAT32}}},
+    {"max_pool3d", {{FLOAT32, NONE}}},
+    {"max_unpool2d", {{FLOAT32, NONE}}},
+    {"max_unpool3d", {{FLOAT32, NONE}}},
     {"upsample", {{NONE, FLOAT32}}},
 
     /* linear algebra, which knows no halves */

@@ -27,6 +27,8 @@ gn_status gn_list_unscale(int count, gn_tensor *const *gradients, gn_tensor *fac
                                      .store_count = 1};
     struct gni_scope s = {0};
     gn_tensor *largest = NULL;
+    GN_CHECK_ARGUMENT(count >= 0 && (gradients != NULL || count == 0) && found != NULL,
+                      "there must be a list of gradients, and found");
     if (count == 0)
         return GN_OK;
     gn_status status = gn_list_norm(count, gradients, (double)INFINITY, true, &largest);
@@ -44,6 +46,8 @@ gn_status gn_scale_update(gn_tensor *scale, gn_tensor *tracker, gn_tensor *found
 {
     struct gni_scope s = {0};
     gn_operand zero = gni_integer(0);
+    GN_CHECK_ARGUMENT(scale != NULL && tracker != NULL && found != NULL,
+                      "scale, tracker and found must not be NULL");
     gn_tensor *is_found = gni_binary(&s, GN_OP_GREATER, gni_of(found), zero);
     gn_tensor *next = gni_binary(&s, GN_OP_ADD, gni_of(tracker), gni_integer(1));
     gn_tensor *is_due = gni_binary(&s, GN_OP_EQUAL, gni_of(next), gni_integer(interval));

@@ -9,6 +9,7 @@
 #include "ops/recorder.h"
 
 #include "ops/backend.h"
+#include "ops/expression.h"
 
 #include <string.h>
 
@@ -301,6 +302,21 @@ gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
                                                           .results = result});
 }
 
+/* Whether halves are multiplied as float32, as on the CPU: then the sum is rounded once, as PyTorch does. */
+static bool is_widened(const gn_tensor *a, const gn_tensor *b, const gn_tensor *addend)
+{
+    return gni_dtype_is_half(a->dtype) && a->dtype == b->dtype && a->dtype == addend->dtype &&
+           !gni_backend_get(a->device)->has_half_products;
+}
+
+static gn_status wide_sum(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor **result)
+{
+    struct gni_scope s = {0};
+    gn_tensor *product = gni_matmul(&s, gni_wide(&s, a), gni_wide(&s, b));
+    gn_tensor *sum = gni_binary(&s, GN_OP_ADD, gni_of(gni_wide(&s, addend)), gni_of(product));
+    return gni_scope_end(&s, gni_cast(&s, sum, a->dtype), result);
+}
+
 gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(a != NULL && b != NULL && addend != NULL && result != NULL,
@@ -312,6 +328,8 @@ gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor
     bool is_taped = gni_is_taped(a) || gni_is_taped(b) || gni_is_taped(addend);
     if (!is_taped && suits_sum(a, b, addend, &shape)) /* on the tape are a product and a sum */
         GN_TRY(sum_run(a, b, addend, &batch, &shape, &made));
+    if (made == NULL && is_widened(a, b, addend))
+        GN_TRY(wide_sum(a, b, addend, &made));
     if (made == NULL) {
         gn_tensor *product;
         GN_TRY(gn_matmul(a, b, &product));

@@ -17,6 +17,7 @@ static const char *const names[] = {"contiguous_format", "preserve_format", "cha
 
 gn_status gn_memory_format_find(const char *name, gn_memory_format *format)
 {
+    GN_CHECK_ARGUMENT(name != NULL && format != NULL, "name and format must not be NULL");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
             *format = (gn_memory_format)i;
@@ -26,6 +27,11 @@ gn_status gn_memory_format_find(const char *name, gn_memory_format *format)
                      "memory_format is contiguous_format, preserve_format, channels_last or "
                      "channels_last_3d, not '%s'",
                      name);
+}
+
+static bool is_format(gn_memory_format format)
+{
+    return (unsigned)format < sizeof names / sizeof *names;
 }
 
 /* How many dimensions a format is for; 0: any number. */
@@ -43,8 +49,8 @@ static int dimension_at(int ndim, int place)
 bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format format)
 {
     int64_t step = 1;
-    if (format == GN_FORMAT_PRESERVE)
-        return true;
+    if (tensor == NULL || format == GN_FORMAT_PRESERVE)
+        return tensor != NULL;
     if (dimensions_of(format) == 0)
         return gn_tensor_is_contiguous(tensor);
     if (tensor->ndim != dimensions_of(format) || tensor->count == 0)
@@ -82,6 +88,8 @@ gn_status gn_tensor_to_format(gn_tensor *tensor, gn_memory_format format, bool i
 {
     struct gni_scope s = {0};
     int to[GN_DIMENSIONS_MAX], from[GN_DIMENSIONS_MAX];
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && is_format(format),
+                      "tensor and result must not be NULL, and format must be one of the formats");
     bool has_it = gn_tensor_has_format(tensor, format);
     format = format_of(tensor, format);
     dimensions_check(&s, tensor->ndim, tensor->sizes, format);
@@ -104,6 +112,8 @@ gn_status gn_tensor_create_format(gn_dtype dtype, int ndim, const int64_t *sizes
     struct gni_scope s = {0};
     int from[GN_DIMENSIONS_MAX];
     int64_t turned[GN_DIMENSIONS_MAX];
+    GN_CHECK_ARGUMENT((sizes != NULL || ndim == 0) && result != NULL && is_format(format),
+                      "sizes and result must not be NULL, and format must be one of the formats");
     dimensions_check(&s, ndim, sizes, format);
     if (!gni_scope_is_ok(&s) || dimensions_of(format) == 0)
         return gni_scope_is_ok(&s) ? gn_tensor_create(dtype, ndim, sizes, device, result)

@@ -102,6 +102,13 @@ struct function {
     bool has_late;        /* a default is known only at the call: a device, a generator */
     bool is_creation;     /* it takes a device, and so requires_grad= */
     gn_autocast_rule rule;
+    char pair_names[2][16];
+    PyObject *pair_class;  /* NULL: no pair was made yet */
+    int by_place;          /* parameters that may be given by place, before a "*shape" */
+    int required;          /* where the last parameter that must be given ends */
+    bool has_late;         /* a default is known only at the call: a device, a generator */
+    bool is_creation;      /* it takes a device, and so requires_grad= */
+    gn_autocast_rule rule; /* what autocast does with its tensors */
     bool is_quick; /* a method's call without arguments, or with an integer, is quick_call()'s */
     gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
@@ -1033,6 +1040,7 @@ static bool is_taped(const struct function *function, const struct call_frame *f
     return has_gradient;
 }
 
+/* The call of the row, with autocast where that is on. */
 static gn_status row_call(const struct function *function, const gn_argument *arguments,
                           gn_results *results)
 {

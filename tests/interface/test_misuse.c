@@ -419,12 +419,56 @@ static void test_texts_of_shapes(void)
     }
 }
 
+static void test_mixed_precision(void)
+{
+    const gn_autocast_rule none = {{0}};
+    const gn_function *row = gn_function_table(0);
+    const gn_argument argument = {.is_given = true, .operand.tensor = x};
+    gn_results results = {0};
+    gn_operand operand = {.tensor = x};
+    gn_tensor *made = NULL;
+    REFUSED(gn_function_call(NULL, &argument, &results));
+    REFUSED(gn_function_call(row, NULL, &results));
+    REFUSED(gn_function_call(row, &argument, NULL));
+    REFUSED(gn_autocast_call(none, NULL, &argument, &results));
+    REFUSED(gn_autocast_call(none, row, NULL, &results));
+    REFUSED(gn_autocast_call(none, row, &argument, NULL));
+    REFUSED(gn_autocast_operands(none, 1, NULL, &made));
+    REFUSED(gn_autocast_operands(none, 1, &operand, NULL));
+    CHECK(gn_autocast_find(NULL).policy[0] == GN_AUTOCAST_NONE);
+    CHECK(gn_autocast_find_operation((gn_op)GN_OP_COUNT).policy[1] == GN_AUTOCAST_NONE);
+    REFUSED(gn_list_unscale(1, NULL, NULL, x));
+    REFUSED(gn_list_unscale(1, (gn_tensor *[]){x}, NULL, NULL));
+    REFUSED(gn_scale_update(NULL, x, x, 2, 0.5, 1));
+    REFUSED(gn_scale_update(x, NULL, x, 2, 0.5, 1));
+    REFUSED(gn_scale_update(x, x, NULL, 2, 0.5, 1));
+}
+
+static void test_formats(void)
+{
+    const int64_t sizes[] = {1, 1, 2, 2};
+    gn_memory_format format;
+    REFUSED(gn_memory_format_find(NULL, &format));
+    REFUSED(gn_memory_format_find("rows", &format));
+    REFUSED(gn_memory_format_find("channels_last", NULL));
+    REFUSED(gn_tensor_to_format(NULL, GN_FORMAT_CONTIGUOUS, true, &result));
+    REFUSED(gn_tensor_to_format(x, GN_FORMAT_CONTIGUOUS, true, NULL));
+    REFUSED(gn_tensor_to_format(x, (gn_memory_format)9, true, &result));
+    REFUSED(gn_tensor_create_format(GN_INT8, 4, NULL, cpu, GN_FORMAT_CHANNELS_LAST, &result));
+    REFUSED(gn_tensor_create_format(GN_INT8, 4, sizes, NULL, GN_FORMAT_CHANNELS_LAST, &result));
+    REFUSED(gn_tensor_create_format(GN_INT8, 4, sizes, cpu, (gn_memory_format)9, &result));
+    REFUSED(gn_tensor_create_format(GN_INT8, 4, sizes, cpu, GN_FORMAT_CHANNELS_LAST, NULL));
+    CHECK(!gn_tensor_has_format(NULL, GN_FORMAT_CONTIGUOUS));
+}
+
 int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     x = tensor_make(GN_FLOAT32, 4, 1.5);
     places = tensor_make(GN_INT64, 2, 1);
     mask = tensor_make(GN_BOOL, 4, 1);
+    RUN(test_mixed_precision);
+    RUN(test_formats);
     RUN(test_elements);
     RUN(test_rows);
     RUN(test_random);

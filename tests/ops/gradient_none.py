@@ -45,6 +45,13 @@ NONE = {
         Tensor.is_leaf Tensor.is_pinned Tensor.is_signed Tensor.itemsize Tensor.nbytes Tensor.ndim
         Tensor.ndimension Tensor.nelement Tensor.shape Tensor.size Tensor.storage_offset
         Tensor.stride Tensor.strides""",
+    "settings of mixed precision": """
+        autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
+        set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled""",
+    "what a tensor never is, or always": """
+        Tensor.is_complex Tensor.is_cpu Tensor.is_meta Tensor.is_mps Tensor.is_quantized
+        Tensor.is_sparse Tensor.layout""",
     "no elements": """
         can_cast check_memory_leaks detailed_memory_stats empty_cache enable_memory_debugging
         enable_memory_profiling flush get_default_device get_default_dtype

@@ -394,6 +394,10 @@ ELSEWHERE = {
         empty_strided frombuffer logspace one_hot ones ones_like tensor tril_indices triu_indices
         zeros zeros_like""",
     "gradients: tests/python/test_autograd.py": "is_grad_enabled",
+    "mixed precision: tests/python/test_amp.py": """
+        autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_dtype is_autocast_cache_enabled is_autocast_enabled
+        set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled""",
     "random numbers": """
         bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand rand_like
         randint randint_like randn randn_like randperm seed set_rng_state""",

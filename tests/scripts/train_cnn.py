@@ -116,9 +116,9 @@ def main():
     compiled = torch.compile(model) if use_cuda else model
     criterion = nn.CrossEntropyLoss()
     optimizer = optim.SGD(
-        model.parameters(), lr=0.02, momentum=0.9, nesterov=True, weight_decay=5e-4
+        model.parameters(), lr=0.01, momentum=0.9, nesterov=True, weight_decay=5e-4
     )
-    scheduler = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=args.steps)
+    scheduler = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.01, total_steps=args.steps)
     scaler = GradScaler(device.type, init_scale=1024.0, growth_interval=20)
 
     step, losses, norms = 0, [], []
