@@ -157,8 +157,7 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 # calls: some tests make them fail on purpose.
 GPU_ALONE = ^test_(gpu|conformance)$$
 GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
-GPU_FILES = adapters device_tensors device_training gpu_interop gradients kernels list_programs loss_bits row_programs
-GPU_FILES = adapters device_tensors gpu_interop gradients kernels list_programs loss_bits optim row_programs
+GPU_FILES = adapters device_tensors device_training gpu_interop gradients kernels list_programs loss_bits optim row_programs
 GPU_TOOLS = memcheck racecheck initcheck
 GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
 .PHONY: $(GPU_PARTS)

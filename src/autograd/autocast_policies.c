@@ -22,7 +22,6 @@ static const struct row {
     gn_autocast_rule rule; /* CPU, CUDA */
 } rows[] = {
     /* products, and what is made of them */
-    {"_recurrent", {{LOWER, LOWER}}},
     {"_recurrent", {{LOWER, LOWER}}}, /* of LSTM and its like */
     {"addbmm", {{LOWER, LOWER}}},
     {"addmm", {{LOWER, LOWER}}},

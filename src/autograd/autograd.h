@@ -145,6 +145,7 @@ void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gr
 
 /* rules_windows.c */
 void gni_convolution_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+
 /* rules_linalg.c: its rows, of the rules from GNI_RULE_CHOLESKY to GNI_RULE_LEAST_SQUARES. */
 struct gni_rule_row gni_linalg_rule_row(enum gni_rule rule);
 

@@ -96,14 +96,7 @@ struct function {
     enum result_kind result;
     char result_names[RESULT_NAMES][16];
     int result_names_count;
-    PyObject *pair_class; /* of results with names; NULL: none was made yet */
-    int by_place;         /* parameters that may be given by place, before a "*shape" */
-    int required;         /* where the last parameter that must be given ends */
-    bool has_late;        /* a default is known only at the call: a device, a generator */
-    bool is_creation;     /* it takes a device, and so requires_grad= */
-    gn_autocast_rule rule;
-    char pair_names[2][16];
-    PyObject *pair_class;  /* NULL: no pair was made yet */
+    PyObject *pair_class;  /* of results with names; NULL: none was made yet */
     int by_place;          /* parameters that may be given by place, before a "*shape" */
     int required;          /* where the last parameter that must be given ends */
     bool has_late;         /* a default is known only at the call: a device, a generator */
