@@ -20,7 +20,8 @@
  * `inputs`, `steps` and `outputs`: values are numbered, the inputs first. `why` is null for work that is submitted when it is
  * called. Bytes are those of the elements that are read or written, each once. `launches` names the kernels on a GPU.
  *
- * Threads: a thread sees its own works. Others are not slowed down by more than a call.
+ * Threads: a thread sees the works that it submits itself; gn_flush() submits what all threads have recorded. Others are not
+ * slowed down by more than a call.
  */
 #ifndef GENESIS_EXPLAIN_H
 #define GENESIS_EXPLAIN_H

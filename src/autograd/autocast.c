@@ -14,9 +14,11 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/host.h"
+#include "base/thread.h"
 #include "ops/expression.h"
 #include "tensor/tape.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -39,8 +41,13 @@ static _Thread_local struct {
     unsigned char dtypes[TYPES];
     bool is_cache_off;
     int depth;
-    struct gni_map *cache; /* leaf: struct kept; NULL: none yet */
 } settings = {.dtypes = {GN_BFLOAT16, GN_FLOAT16}};
+
+/* A thread's converted leaves, leaf: struct kept, are a struct gni_map under this key; room for thread-local variables is
+ * scarce (src/device/device.h). Without the key nothing is kept. */
+static pthread_key_t cache_key;
+static atomic_bool has_key;
+static struct gni_once key_once = GNI_ONCE_INIT;
 
 /* Threads that have it on for a device: nearly always 0, which is known without a look at thread-local memory. */
 static atomic_int thread_count;
@@ -123,16 +130,51 @@ static void kept_free(struct kept *kept)
     gni_host_free(kept);
 }
 
-void gn_autocast_clear_cache(void)
+static void cache_free(void *value)
 {
-    struct gni_map *cache = settings.cache;
-    if (cache == NULL)
-        return;
-    settings.cache = NULL; /* what goes now may run code of the program's */
+    struct gni_map *cache = value;
     gni_map_each (entry, cache)
         kept_free(entry->value);
     gni_map_deinit(cache);
     gni_host_free(cache);
+}
+
+static void key_create(void)
+{
+    atomic_store(&has_key, pthread_key_create(&cache_key, cache_free) == 0);
+}
+
+/* NULL: there is none. */
+static struct gni_map *cache_get(void)
+{
+    return atomic_load_explicit(&has_key, memory_order_acquire) ? pthread_getspecific(cache_key)
+                                                                : NULL;
+}
+
+/* The same, made if need be; NULL: without memory. */
+static struct gni_map *cache_make(void)
+{
+    gni_once_run(&key_once, key_create);
+    struct gni_map *cache = cache_get();
+    if (cache != NULL || !atomic_load(&has_key))
+        return cache;
+    cache = gni_host_alloc(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    gni_map_init(cache);
+    if (pthread_setspecific(cache_key, cache) == 0)
+        return cache;
+    gni_host_free(cache);
+    return NULL;
+}
+
+void gn_autocast_clear_cache(void)
+{
+    struct gni_map *cache = cache_get();
+    if (cache == NULL)
+        return;
+    (void)pthread_setspecific(cache_key, NULL); /* what goes now may run code of the program's */
+    cache_free(cache);
 }
 
 static uint64_t version_of(const gn_tensor *tensor)
@@ -153,14 +195,15 @@ static bool is_kept(const gn_tensor *tensor, gn_dtype dtype)
 static gn_tensor *kept_find(gn_tensor *leaf)
 {
     void *value = NULL;
-    if (settings.cache == NULL || (value = gni_map_find(settings.cache, (uintptr_t)leaf)) == NULL)
+    struct gni_map *cache = cache_get();
+    if (cache == NULL || (value = gni_map_find(cache, (uintptr_t)leaf)) == NULL)
         return NULL;
     struct kept *kept = value;
     bool is_same = kept->life == leaf->life && kept->version == version_of(leaf) &&
                    (kept->is_taped || gni_tape_is_paused);
     if (is_same)
         return kept->made;
-    (void)gni_map_take(settings.cache, (uintptr_t)leaf, NULL);
+    (void)gni_map_take(cache, (uintptr_t)leaf, NULL);
     kept_free(kept);
     return NULL;
 }
@@ -169,13 +212,8 @@ static gn_tensor *kept_find(gn_tensor *leaf)
 static void kept_add(gn_tensor *leaf, gn_tensor *made)
 {
     struct kept *kept = gni_host_alloc(sizeof *kept);
-    if (kept != NULL && settings.cache == NULL) {
-        settings.cache = gni_host_alloc(sizeof *settings.cache);
-        if (settings.cache != NULL)
-            gni_map_init(settings.cache);
-    }
-    if (kept == NULL || settings.cache == NULL ||
-        gni_map_insert(settings.cache, (uintptr_t)leaf, kept) != GN_OK) {
+    struct gni_map *cache = kept != NULL ? cache_make() : NULL;
+    if (cache == NULL || gni_map_insert(cache, (uintptr_t)leaf, kept) != GN_OK) {
         gni_host_free(kept);
         return;
     }

@@ -18,6 +18,7 @@
 #include "ops/list_program.h"
 #include "ops/node.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,7 +42,16 @@ struct notes {
     struct launch launches[LAUNCHES_MOST];
 };
 
-static _Thread_local struct notes *notes; /* NULL: the thread does not explain */
+/* A thread's notes are under this key: room for thread-local variables is scarce (src/device/device.h). */
+static pthread_key_t notes_key;
+static atomic_bool has_key;
+
+/* NULL: the thread does not explain. */
+static struct notes *notes_get(void)
+{
+    return atomic_load_explicit(&has_key, memory_order_acquire) ? pthread_getspecific(notes_key)
+                                                                : NULL;
+}
 
 atomic_uint gni_explain_count;
 
@@ -114,13 +124,13 @@ static const char *device_text(const gn_device *device, struct gni_device_label 
 /* Begins the object of a work; its memory comes next. */
 static void work_begin(const char *kind, const gn_device *device, int ndim, const int64_t *sizes)
 {
-    struct gni_json *json = &notes->json;
+    struct gni_json *json = &notes_get()->json;
     struct gni_device_label label;
     gni_json_begin_object(json);
     gni_json_key(json, "kind");
     gni_json_string(json, kind);
     gni_json_key(json, "why");
-    gni_json_string(json, notes->why);
+    gni_json_string(json, notes_get()->why);
     gni_json_key(json, "device");
     gni_json_string(json, device_text(device, &label));
     shape_write(json, ndim, sizes);
@@ -130,21 +140,21 @@ static void work_begin(const char *kind, const gn_device *device, int ndim, cons
 
 static void work_end(void)
 {
-    struct gni_json *json = &notes->json;
+    struct gni_json *json = &notes_get()->json;
     gni_json_key(json, "resting");
-    gni_json_int64(json, notes->resting_count);
+    gni_json_int64(json, notes_get()->resting_count);
     gni_json_key(json, "resting_bytes");
-    gni_json_uint64(json, notes->resting_nbytes);
+    gni_json_uint64(json, notes_get()->resting_nbytes);
     gni_json_key(json, "launches");
     gni_json_begin_array(json);
-    for (int i = 0; i < notes->launch_count; i++)
-        gni_json_string(json, notes->launches[i].name);
+    for (int i = 0; i < notes_get()->launch_count; i++)
+        gni_json_string(json, notes_get()->launches[i].name);
     gni_json_end_array(json);
     gni_json_end_object(json);
-    notes->why = NULL;
-    notes->resting_count = 0;
-    notes->resting_nbytes = 0;
-    notes->launch_count = 0;
+    notes_get()->why = NULL;
+    notes_get()->resting_count = 0;
+    notes_get()->resting_nbytes = 0;
+    notes_get()->launch_count = 0;
 }
 
 /* ---- programs -------------------------------------------------------------------------------- */
@@ -288,7 +298,7 @@ static void output_memory_write(struct gni_json *json, const struct gni_program 
 static void program_write(const char *kind, const struct gni_program *program,
                           const gn_device *device, short value, const gn_tensor *result)
 {
-    struct gni_json *json = &notes->json;
+    struct gni_json *json = &notes_get()->json;
     work_begin(kind, device, program->ndim, program->sizes);
     int inputs = inputs_memory_write(json, program);
     for (int i = 0; i < program->output_count; i++)
@@ -319,22 +329,22 @@ static void program_write(const char *kind, const struct gni_program *program,
 /* Whether the work that begins is noted. */
 static bool note_begin(void)
 {
-    if (notes == NULL)
+    if (notes_get() == NULL)
         return false;
-    return notes->depth++ == 0;
+    return notes_get()->depth++ == 0;
 }
 
 static void note_end(void)
 {
-    if (notes != NULL)
-        notes->depth--;
+    if (notes_get() != NULL)
+        notes_get()->depth--;
 }
 
 static void launch_note(const char *name)
 {
-    if (notes == NULL || notes->launch_count == LAUNCHES_MOST)
+    if (notes_get() == NULL || notes_get()->launch_count == LAUNCHES_MOST)
         return;
-    struct launch *launch = &notes->launches[notes->launch_count++];
+    struct launch *launch = &notes_get()->launches[notes_get()->launch_count++];
     (void)snprintf(launch->name, sizeof launch->name, "%s", name);
 }
 
@@ -350,11 +360,11 @@ static void tensors_note(const char *kind, const gn_device *device, int read_cou
     work_begin(kind, device, shown != NULL ? shown->ndim : 0, shown != NULL ? shown->sizes : NULL);
     for (int i = 0; i < read_count; i++)
         if (read[i] != NULL)
-            tensor_write(&notes->json, read[i], false);
+            tensor_write(&notes_get()->json, read[i], false);
     for (int i = 0; i < written_count; i++)
         if (written[i] != NULL)
-            tensor_write(&notes->json, written[i], true);
-    gni_json_end_array(&notes->json);
+            tensor_write(&notes_get()->json, written[i], true);
+    gni_json_end_array(&notes_get()->json);
     work_end();
 }
 
@@ -364,11 +374,12 @@ static void places_note(const char *kind, const gn_tensor *whole, int ndim, cons
 {
     work_begin(kind, whole->device, ndim, sizes);
     if (other != NULL && is_written)
-        tensor_write(&notes->json, other, false);
-    memory_write(&notes->json, gni_tensor_data(whole), whole->dtype, ndim, sizes, NULL, is_written);
+        tensor_write(&notes_get()->json, other, false);
+    memory_write(&notes_get()->json, gni_tensor_data(whole), whole->dtype, ndim, sizes, NULL,
+                 is_written);
     if (other != NULL && !is_written)
-        tensor_write(&notes->json, other, true);
-    gni_json_end_array(&notes->json);
+        tensor_write(&notes_get()->json, other, true);
+    gni_json_end_array(&notes_get()->json);
     work_end();
 }
 
@@ -395,7 +406,7 @@ static void places_note(const char *kind, const gn_tensor *whole, int ndim, cons
 static gn_status explained_run(struct gni_program *program, gn_stream *stream)
 {
     const struct gni_backend *real = real_of_stream(stream);
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return real->run(program, stream);
     const struct gni_program shown = *program;
     gn_device *device = stream != NULL ? stream->device : NULL;
@@ -410,7 +421,7 @@ static gn_status explained_reduce(struct gni_program *program, short value,
                                   gn_stream *stream)
 {
     const struct gni_backend *real = real_of(result->device);
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return real->reduce(program, value, task, result, stream);
     const struct gni_program shown = *program;
     EXPLAINED(
@@ -422,7 +433,7 @@ static gn_status explained_softmax(struct gni_program *program, short value, int
                                    bool is_log, gn_tensor *result, gn_stream *stream)
 {
     const struct gni_backend *real = real_of(result->device);
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return real->softmax(program, value, rows, is_log, result, stream);
     const struct gni_program shown = *program;
     EXPLAINED(
@@ -433,7 +444,7 @@ static gn_status explained_softmax(struct gni_program *program, short value, int
 /* Each place of each entry is memory. */
 static void list_write(const struct gni_list_program *list, const gn_device *device)
 {
-    struct gni_json *json = &notes->json;
+    struct gni_json *json = &notes_get()->json;
     const struct gni_program *program = list->program;
     int64_t count = list->entry_count;
     work_begin("list", device, 1, &count);
@@ -519,7 +530,8 @@ static void matrix_write(const struct gni_product *product, const struct gni_mat
     strides[ndim] = 1; /* each element counts */
     sizes[ndim + 1] = columns;
     strides[ndim + 1] = 1;
-    memory_write(&notes->json, matrix->data, product->dtype, ndim + 2, sizes, strides, is_written);
+    memory_write(&notes_get()->json, matrix->data, product->dtype, ndim + 2, sizes, strides,
+                 is_written);
 }
 
 static void product_write(const struct gni_product *product, const struct gni_matrix *addend,
@@ -532,7 +544,7 @@ static void product_write(const struct gni_product *product, const struct gni_ma
     if (addend != NULL)
         matrix_write(product, addend, product->rows, product->columns, product->c_steps, false);
     matrix_write(product, &product->c, product->rows, product->columns, product->c_steps, true);
-    gni_json_end_array(&notes->json);
+    gni_json_end_array(&notes_get()->json);
     work_end();
 }
 
@@ -675,6 +687,7 @@ static void table_fill(struct gni_backend *table, const struct gni_backend *real
 
 static void tables_fill(void)
 {
+    atomic_store(&has_key, pthread_key_create(&notes_key, NULL) == 0);
     for (int i = 0; i < GNI_DEVICE_TYPES; i++)
         table_fill(&explained[i], real_backends[i]);
 }
@@ -695,27 +708,27 @@ static void tables_choose(void)
 
 void gni_explain_flush(const char *why, int resting_count, size_t resting_nbytes)
 {
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return;
-    notes->why = why;
-    notes->resting_count = resting_count;
-    notes->resting_nbytes = resting_nbytes;
+    notes_get()->why = why;
+    notes_get()->resting_count = resting_count;
+    notes_get()->resting_nbytes = resting_nbytes;
 }
 
 void gni_explain_work(const char *kind, const struct gni_node *root)
 {
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return;
     work_begin(kind, root->device, root->ndim, root->sizes);
-    gni_json_end_array(&notes->json);
+    gni_json_end_array(&notes_get()->json);
     work_end();
 }
 
 void gni_explain_small(enum gni_op op, int arity, const gn_operand *operands, gn_tensor *result)
 {
-    if (notes == NULL || notes->depth > 0)
+    if (notes_get() == NULL || notes_get()->depth > 0)
         return;
-    struct gni_json *json = &notes->json;
+    struct gni_json *json = &notes_get()->json;
     work_begin("at once", result->device, result->ndim, result->sizes);
     for (int i = 0; i < arity; i++)
         if (operands[i].tensor != NULL)
@@ -736,7 +749,7 @@ void gni_explain_small(enum gni_op op, int arity, const gn_operand *operands, gn
 
 void gni_explain_copy(gn_tensor *from, gn_tensor *to)
 {
-    if (notes != NULL && notes->depth == 0)
+    if (notes_get() != NULL && notes_get()->depth == 0)
         tensors_note("copy", from->device->ops->is_host_memory ? to->device : from->device,
                      READ(from), WRITTEN(to));
 }
@@ -746,7 +759,7 @@ void gni_explain_copy(gn_tensor *from, gn_tensor *to)
 gn_status gn_explain_begin(void)
 {
     static struct gni_once once = GNI_ONCE_INIT;
-    GN_CHECK_ARGUMENT(notes == NULL, "this thread is explaining already");
+    GN_CHECK_ARGUMENT(notes_get() == NULL, "this thread is explaining already");
     struct notes *made = gni_host_alloc(sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(sizeof *made);
@@ -754,7 +767,11 @@ gn_status gn_explain_begin(void)
     *made = (struct notes){.depth = 0};
     gni_json_init(&made->json);
     gni_json_begin_array(&made->json);
-    notes = made;
+    if (!atomic_load(&has_key) || pthread_setspecific(notes_key, made) != 0) {
+        gni_json_deinit(&made->json);
+        gni_host_free(made);
+        return gni_error(GN_ERROR_OUT_OF_HOST_MEMORY, "there is no room for what a thread notes");
+    }
     atomic_fetch_add(&gni_explain_count, 1);
     tables_choose();
     return GN_OK;
@@ -763,11 +780,11 @@ gn_status gn_explain_begin(void)
 gn_status gn_explain_end(void (*take)(void *context, const char *json, size_t length),
                          void *context)
 {
-    struct notes *made = notes;
+    struct notes *made = notes_get();
     char *text = NULL;
     size_t length = 0;
     GN_CHECK_ARGUMENT(made != NULL, "this thread is not explaining");
-    notes = NULL;
+    (void)pthread_setspecific(notes_key, NULL);
     atomic_fetch_sub(&gni_explain_count, 1);
     tables_choose();
     gni_json_end_array(&made->json);

@@ -54,7 +54,7 @@ static gn_status number_read(const char *name, gn_tensor *tensor, double *number
 int gni_optim_number(struct gni_optim_writing *w, gn_operand operand)
 {
     bool is_near = operand.tensor != NULL && operand.tensor->device == w->device &&
-                   gn_device_get_type(w->device) != GN_DEVICE_CPU;
+                   !w->device->ops->is_host_memory;
     if (operand.tensor == NULL || (!w->must_know && (is_near || w->is_recorded)))
         return gni_list_operand(&w->list, operand);
     double number = 0;
@@ -143,7 +143,7 @@ static gn_status entry_prepare(const struct run *run, int e)
         if (scalar == NULL)
             return gni_error(GN_ERROR_INVALID_VALUE, "%s: parameter %d has no scalar %d",
                              run->optimizer->name, e, s);
-        if (gn_device_get_type(scalar->device) != GN_DEVICE_CPU)
+        if (!scalar->device->ops->is_host_memory)
             continue;
         GN_TRY(scalar_read(run, scalar, &entry->scalars[s]));
         on_cpu++;
@@ -313,7 +313,7 @@ static gn_status group_run(const struct run *run, int first, gn_tensor *skip)
 static bool skip_is_read(const struct run *run)
 {
     const gn_optim_lists *lists = run->lists;
-    bool is_read = gn_device_get_type(lists->skip->device) == GN_DEVICE_CPU;
+    bool is_read = lists->skip->device->ops->is_host_memory;
     for (int e = 0; e < lists->count && !is_read; e++)
         is_read = (run->optimizer->scalar_count > 0 && run->entries[e].is_known) ||
                   lists->parameters[e]->device != lists->skip->device;

@@ -42,10 +42,11 @@ static gn_status chain_run(gn_tensor *x)
     gn_operand operands[2] = {{.tensor = x}, {.tensor = x}};
     GN_TRY(gn_elementwise(GN_OP_EXP, operands, &power));
     operands[1].tensor = power;
+    void *data;
     gn_status status = gn_elementwise(GN_OP_ADD, operands, &sum);
     gn_tensor_release(power);
-    if (status == GN_OK)
-        status = gn_flush();
+    if (status == GN_OK) /* gn_flush() would compute what other threads have recorded, too */
+        status = gn_tensor_get_data(sum, &data);
     gn_tensor_release(sum);
     return status;
 }
