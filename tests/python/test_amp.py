@@ -479,3 +479,23 @@ def test_settings():
     assert scaler.get_backoff_factor() == 0.25
     assert scaler.get_growth_interval() == 7
     assert scaler.get_scale() == 65536.0
+
+
+def test_the_parts_that_autocast_is_made_of():
+    """A block written out, as PyTorch's own class has it."""
+    weight = genesis.ones(8, 8, requires_grad=True)
+    before = genesis.is_autocast_enabled("cpu"), genesis.is_autocast_cache_enabled()
+    assert genesis.autocast_increment_nesting() == 1
+    genesis.set_autocast_enabled("cpu", True)
+    genesis.set_autocast_cache_enabled(False)
+    try:
+        assert genesis.is_autocast_enabled("cpu") and not genesis.is_autocast_cache_enabled()
+        assert (weight @ weight).dtype == genesis.get_autocast_dtype("cpu") == genesis.bfloat16
+        assert genesis.autocast_increment_nesting() == 2
+        assert genesis.autocast_decrement_nesting() == 1
+    finally:
+        genesis.set_autocast_enabled("cpu", before[0])
+        genesis.set_autocast_cache_enabled(before[1])
+        genesis.clear_autocast_cache()
+        assert genesis.autocast_decrement_nesting() == 0
+    assert (weight @ weight).dtype == genesis.float32

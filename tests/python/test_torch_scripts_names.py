@@ -412,3 +412,8 @@ def test_versions():
         assert genesis.accelerator.current_accelerator() is None
     with pytest.raises(AttributeError, match="has no attribute 'other'"):
         _ = genesis.version.other
+
+
+def test_kinds_of_tensors_that_there_are_none_of():
+    x = genesis.ones(2)
+    assert not (x.is_meta or x.is_mps or x.is_sparse or x.is_quantized)
