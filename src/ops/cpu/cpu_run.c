@@ -154,6 +154,26 @@ static bool input_is_single(const struct gni_plan *plan, int input)
     return is_single;
 }
 
+/* Inputs whose elements are neighbours in long runs: the parts of a matrix, a row for all rows. An output with strides may be
+ * over them. */
+static void near_find(struct gni_plan *plan)
+{
+    enum {
+        RUN_LEAST = 256, /* elements: shorter tiles take longer than copies into whole ones */
+    };
+    const struct gni_program *program = plan->program;
+    int last = plan->layout.ndim - 1;
+    bool may_be = last > 0 && plan->layout.sizes[last] >= RUN_LEAST;
+    for (int i = 0; i < program->output_count; i++)
+        may_be &= !program->outputs[i].is_strided;
+    plan->has_near = false;
+    for (int i = 0; i < program->input_count; i++) {
+        plan->is_near[i] = may_be && program->inputs[i].storage != NULL && !plan->is_direct[i] &&
+                           plan->layout.strides[i][last] == 1;
+        plan->has_near |= plan->is_near[i];
+    }
+}
+
 void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, short kept)
 {
     plan->program = program;
@@ -162,6 +182,7 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
         plan->is_direct[i] = input_is_direct(plan, i);
     for (int i = 0; i < program->input_count; i++)
         plan->is_single[i] = input_is_single(plan, i);
+    near_find(plan);
     for (int i = 0; i < program->output_count; i++) {
         plan->source[i] = source_find(program, &program->outputs[i]);
         gn_dtype held = gni_program_held(program, plan->source[i]);
@@ -322,6 +343,17 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
     }
 }
 
+/* Where elements of an input that is near lie, if they are in one run; else NULL. */
+static char *near_at(const struct gni_plan *plan, int input, int64_t position, size_t count)
+{
+    int64_t index[GN_DIMENSIONS_MAX], run = plan->layout.sizes[plan->layout.ndim - 1];
+    if (!plan->is_near[input] || position % run + (int64_t)count > run)
+        return NULL;
+    const struct gni_input *one = &plan->program->inputs[input];
+    int64_t offset = cursor_set(plan, plan->layout.strides[input], position, index);
+    return (char *)(uintptr_t)one->data + offset * (int64_t)gni_dtypes[one->held].size;
+}
+
 /* ---- running ---------------------------------------------------------------------------------- */
 
 /* What is there is copied behind itself, twice as much each time: one element after the other would take longer than
@@ -366,9 +398,12 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
         size_t size = gni_dtypes[input->held].size;
         if (plan->is_direct[i])
             run->values[i] = (char *)(uintptr_t)input->data + position * (int64_t)size;
-        else if (input->data != NULL && !plan->is_single[i])
+        else if (input->data != NULL && !plan->is_single[i] &&
+                 (run->values[i] = near_at(plan, i, position, count)) == NULL) {
+            run->values[i] = tile_of(run, plan->place[i]);
             tile_move(plan, plan->layout.strides[i], (char *)(uintptr_t)input->data, run->values[i],
                       size, position, count, true);
+        }
     }
     for (int s = 0; s < program->step_count; s++) {
         if (plan->loops[s] == NULL)
@@ -414,8 +449,12 @@ static void part_run(void *context, size_t begin, size_t end)
     _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
     struct gni_run run;
     gni_run_begin(&run, plan, tiles);
-    for (size_t at = begin; at < end; at += plan->tile) {
-        size_t count = end - at < plan->tile ? end - at : plan->tile;
+    size_t length = plan->has_near ? (size_t)plan->layout.sizes[plan->layout.ndim - 1] : SIZE_MAX;
+    size_t count;
+    for (size_t at = begin; at < end; at += count) {
+        size_t left = length - at % length; /* of a run */
+        count = end - at < plan->tile ? end - at : plan->tile;
+        count = count < left ? count : left;
         gni_run_tile(&run, (int64_t)at, count);
         outputs_store(&run, tile_of(&run, (short)plan->register_count), (int64_t)at, count);
     }

@@ -29,10 +29,13 @@ struct gni_plan {
     struct gni_layout layout;
     bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* in the order of computing: read in place */
     bool is_single[GNI_PROGRAM_INPUTS_MOST]; /* one element for all: read once */
-    short place[GNI_PROGRAM_VALUES_MOST];    /* the register of a value; -1: none */
-    short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */
-    gni_loop loops[GNI_PROGRAM_STEPS_MOST];  /* NULL: nobody needs the step's value */
-    short source[GNI_PROGRAM_NODES_MOST]; /* the value that an output stores, see source_find() */
+    bool is_near
+        [GNI_PROGRAM_INPUTS_MOST]; /* within a run of the last dimension: read in place there */
+    bool has_near;
+    short place[GNI_PROGRAM_VALUES_MOST];   /* the register of a value; -1: none */
+    short target[GNI_PROGRAM_STEPS_MOST];   /* the output that a step writes by itself; -1: none */
+    gni_loop loops[GNI_PROGRAM_STEPS_MOST]; /* NULL: nobody needs the step's value */
+    short source[GNI_PROGRAM_NODES_MOST];   /* the value that an output stores, see source_find() */
     gni_loop stores[GNI_PROGRAM_NODES_MOST]; /* from the source's type to the output's */
     int register_count;
     size_t tile; /* elements */
