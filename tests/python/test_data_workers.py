@@ -592,8 +592,9 @@ def test_busy_workers_are_ended(monkeypatch):
 
 
 SCRIPT = """
-import os, sys, time
+import os, signal, sys, time
 from genesis.utils.data import DataLoader, Dataset
+signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 class Slow(Dataset):
     def __len__(self):
         return 1000

@@ -181,7 +181,12 @@ def test_control_c_ends_it_well(shell, start, monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(_watch.time, "sleep", pressed)
-    code, output, errors = shell(process.pid)
+    # Programs in the background ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, output, errors = shell(process.pid)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (code, errors) == (0, "") and output.count("living blocks") == 1
     assert process.poll() is None
 
