@@ -46,7 +46,7 @@ struct job {
     {                                                                                             \
         for (int64_t i = low; i < high; i++) {                                                    \
             type value = from[i * stride], before = best[i];                                      \
-            best[i] = (value > before) | (value != value) ? value : before;                       \
+            best[i] = ((value > before) | (value != value)) ? value : before;                     \
         }                                                                                         \
     }                                                                                             \
                                                                                                   \
