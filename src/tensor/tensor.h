@@ -60,7 +60,7 @@ struct gni_storage {
     size_t nbytes;                  /* of our own memory */
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
     void *context;
-    _Atomic(uint64_t) version;    /* how often it was written to since it was made */
+    _Atomic(uint64_t) version;    /* how often it was written to since it was made or taken over */
     _Atomic(uint32_t) write_site; /* where it was written to last, if stacks are recorded; else 0 */
     struct gni_alias_set *_Atomic aliases; /* of tensors that are not apart: tape.h; NULL: none */
     struct gni_list pending; /* operands of pending nodes that read it; under the recorder's lock */
@@ -172,9 +172,11 @@ static inline void gni_storage_part(struct gni_storage *storage)
  * is memory as gni_storage_create() gives, and nobody knows its address. */
 bool gni_storage_can_be_taken(const struct gni_storage *storage, size_t holders);
 
-/* Such a storage gets a reference of the tensor that will have it. */
+/* Such a storage gets a reference of the tensor that will have it, which knows nothing of earlier writes. */
 static inline void gni_storage_take(struct gni_storage *storage)
 {
+    atomic_store_explicit(&storage->version, 0, memory_order_relaxed);
+    atomic_store_explicit(&storage->write_site, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
 }
 

@@ -6,6 +6,8 @@ The programs are in resting_programs.py; test_resting.c has cases of single valu
 
 import gc
 import os
+import subprocess
+import sys
 
 import conftest
 import pytest
@@ -132,6 +134,23 @@ def test_programs_on_the_cpu(mode):
     ]
     assert len(runs[0]) == 400
     assert [one for one in zip(*runs, strict=True) if one[0] != one[1]] == []
+
+
+def test_memory_that_was_written_to_is_taken_over():
+    """The saved slopes lie in memory that was filled before; they have not been changed."""
+    program = """
+import genesis
+x = genesis.full((1 << 19,), -1.0, requires_grad=True)
+made = genesis.nn.functional.rrelu(x, 0.25, 0.5, training=True)
+assert made.max().item() < 0
+made.sum().backward()
+assert (x.grad == -made).all().item()
+"""
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"GENESIS_RECOMPUTE_LEAST": "1TiB"},  # so that the slopes are stored
+        check=True,
+    )
 
 
 @pytest.mark.parametrize("schedule", ["eager", "lazy", "random"])

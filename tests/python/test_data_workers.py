@@ -714,4 +714,5 @@ def test_many_batches_leave_nothing(width):
             before = descriptors(), mappings(), resident()
     assert number == 9999 and total == 2 * sum(range(10_000))
     assert descriptors() <= before[0] and mappings() <= before[1] + 1
-    assert resident() - before[2] < 4000
+    if "libasan" not in Path("/proc/self/maps").read_text():  # which keeps what is freed
+        assert resident() - before[2] < 4000
