@@ -23,6 +23,7 @@
 #include "genesis/memory.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
+#include "jit/trim.h"
 #include "jit/profile.h"
 
 #include <stdio.h>
@@ -474,10 +475,17 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
 gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
                            const void *signature, size_t signature_size, struct gni_kernel **kernel)
 {
-    struct gni_kernel_source source = {
-        .name = name, .text = text->text, .signature = signature, .signature_size = signature_size};
-    gn_status status = text->has_failed ? gni_error_host_memory(text->length)
-                                        : gni_kernel_get(device, &source, kernel);
+    struct gni_builder trimmed = {.text = NULL};
+    if (!text->has_failed)
+        gni_text_trim(text->text, &trimmed);
+    struct gni_kernel_source source = {.name = name,
+                                       .text = trimmed.text,
+                                       .signature = signature,
+                                       .signature_size = signature_size};
+    gn_status status = text->has_failed || trimmed.has_failed
+                           ? gni_error_host_memory(text->length)
+                           : gni_kernel_get(device, &source, kernel);
+    gni_builder_deinit(&trimmed);
     gni_builder_deinit(text);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/weight.h"
 #include "ops/recorder.h"
 
 #include <string.h>
@@ -23,6 +24,8 @@ enum {
     SHORT_MOST = 1024,     /* elements of a row that a warp reduces */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
+    CODE_MOST = 800,       /* instructions for the packs in flight, about */
+    TOGETHER_MOST = 8,     /* packs in flight */
     LOADED_MOST = 64,      /* elements that a thread has registers for, with a block beside its own:
                               of bytes each takes one */
 };
@@ -137,6 +140,7 @@ static gn_status reduce_launch(const struct gni_specialization *specialization,
 struct reduce_work {
     struct gni_specialization specialization;
     bool is_by_columns;
+    int together_most; /* packs in flight */
     struct gni_reduce_arguments arguments;
     gn_stream *stream;
 };
@@ -185,6 +189,11 @@ static bool reduce_is_exact(const struct gni_specialization *specialization)
            gni_dtype_kind(accumulator) != GNI_KIND_FLOATING;
 }
 
+static int usual_together(const struct reduce_work *work)
+{
+    return work->together_most < GNI_REDUCE_TOGETHER ? work->together_most : GNI_REDUCE_TOGETHER;
+}
+
 static int reduce_list(void *context, struct gni_choice *choices)
 {
     static const int together[] = {2, 8, 4};
@@ -199,12 +208,17 @@ static int reduce_list(void *context, struct gni_choice *choices)
     reduce_spread(&specialization, work->is_by_columns, ENOUGH_BLOCKS, &reduce, &grid);
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
         for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
-            bool is_usual = together[i] == GNI_REDUCE_TOGETHER;
+            int usual = usual_together(work), taken = together[i];
+            bool is_usual = taken == GNI_REDUCE_TOGETHER;
+            if (is_usual)
+                taken = usual;
+            else if (taken == usual || taken > work->together_most)
+                continue;
             if ((k > 0 && reduce.parts == 1) || (k == 0 && is_usual) || (!is_usual && !has_packs) ||
-                together[i] * specialization.pack > LOADED_MOST)
+                taken * specialization.pack > LOADED_MOST)
                 continue;
             choices[count++] = (struct gni_choice){
-                .values = {[REDUCE_TOGETHER] = together[i], [REDUCE_BLOCKS] = blocks[k]},
+                .values = {[REDUCE_TOGETHER] = taken, [REDUCE_BLOCKS] = blocks[k]},
                 .is_reordering = k > 0 && !reduce_is_exact(&specialization)};
         }
     return count;
@@ -215,15 +229,12 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                           gn_stream *stream)
 {
     struct reduce_work work; /* large, and all of it is set below */
-    struct gni_tune tune = {
-        .family = &reduce_family,
-        .stream = stream,
-        .type = gni_dtypes[gni_program_held(program, value)].name,
-        .standard =
-            {.values = {[REDUCE_TOGETHER] = GNI_REDUCE_TOGETHER, [REDUCE_BLOCKS] = ENOUGH_BLOCKS}},
-        .context = &work,
-        .run = reduce_run,
-        .list = reduce_list};
+    struct gni_tune tune = {.family = &reduce_family,
+                            .stream = stream,
+                            .type = gni_dtypes[gni_program_held(program, value)].name,
+                            .context = &work,
+                            .run = reduce_run,
+                            .list = reduce_list};
     if (task->kept == 0)
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
@@ -242,6 +253,10 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                             task->is_by_columns ? task->kept
                             : task->kept > 1    ? task->reduced
                                                 : 0); /* a single row begins where it begins */
+    work.together_most = gni_weight_packs(gni_program_weight(program), work.specialization.pack,
+                                          TOGETHER_MOST, CODE_MOST);
+    tune.standard.values[REDUCE_TOGETHER] = usual_together(&work);
+    tune.standard.values[REDUCE_BLOCKS] = ENOUGH_BLOCKS;
     tune.nbytes = (uint64_t)program->count * gni_dtype_size(gni_program_held(program, value));
     tune.extents[0] = gni_tune_log(task->kept);
     tune.extents[1] = gni_tune_log(task->reduced);

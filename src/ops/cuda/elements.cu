@@ -18,7 +18,10 @@ typedef long long int64;
 typedef float float32;
 typedef double float64;
 
-#define ELEMENT static __device__ __forceinline__
+#define INSIDE __device__ __forceinline__
+#define ELEMENT static INSIDE
+/* A function that is too large to be put into a kernel once for each element that a thread has. */
+#define CALLED static __device__ __noinline__
 
 /*
  * The first thing in each kernel, and of each thread: waits until all that is before it on its stream is complete.
@@ -117,12 +120,12 @@ ELEMENT float number(float x) { return x; }
 ELEMENT double number(double x) { return x; }
 
 template <class To> struct make {
-    template <class T> static __device__ __forceinline__ To from(T x) { return (To)x; }
+    template <class T> ELEMENT To from(T x) { return (To)x; }
 };
 /* Small integers are made by way of int, and uint32 by way of int64, so that a floating value out of range wraps as an
  * integer would. */
 template <class To, class By> struct make_by {
-    template <class T> static __device__ __forceinline__ To from(T x) { return (To)(By)x; }
+    template <class T> ELEMENT To from(T x) { return (To)(By)x; }
 };
 template <> struct make<uint8> : make_by<uint8, int> {};
 template <> struct make<int8> : make_by<int8, int> {};
@@ -131,7 +134,7 @@ template <> struct make<int16> : make_by<int16, int> {};
 template <> struct make<uint32> : make_by<uint32, int64> {};
 /* From 2^63 on int64 ends; integers keep their bits. */
 template <> struct make<uint64> {
-    template <class T> static __device__ __forceinline__ uint64 from(T x)
+    template <class T> ELEMENT uint64 from(T x)
     {
         if constexpr ((T)1.5 != (T)1) /* of a floating type */
             return x >= (T)9223372036854775808.0 ? (uint64)(int64)(x - (T)9223372036854775808.0) ^ 1ull << 63
@@ -141,33 +144,33 @@ template <> struct make<uint64> {
     }
 };
 template <> struct make<bool> {
-    template <class T> static __device__ __forceinline__ bool from(T x) { return x != 0; }
+    template <class T> ELEMENT bool from(T x) { return x != 0; }
 };
 /* A float32 beside a number, which a half is rounded from: "round to odd", as gni_float_to_odd() of dtype.h. */
 template <class T> ELEMENT float to_odd(T x) { return (float)x; }
-template <> __device__ __forceinline__ float to_odd(double x)
+template <> INSIDE float to_odd(double x)
 {
     float nearest = (float)x;
     double magnitude = fabs(x), made = fabs((double)nearest);
     unsigned bits = __float_as_uint(nearest);
     return made == magnitude || x != x ? nearest : __uint_as_float((bits - (made > magnitude)) | 1);
 }
-template <> __device__ __forceinline__ float to_odd(int x) { return to_odd((double)x); }
-template <> __device__ __forceinline__ float to_odd(uint32 x) { return to_odd((double)x); }
-template <> __device__ __forceinline__ float to_odd(uint64 x)
+template <> INSIDE float to_odd(int x) { return to_odd((double)x); }
+template <> INSIDE float to_odd(uint32 x) { return to_odd((double)x); }
+template <> INSIDE float to_odd(uint64 x)
 {
     uint64 rounded = x >> 11 << 11 | (uint64)((x & 0x7ff) != 0) << 11;
     return to_odd((double)(x >> 53 ? rounded : x));
 }
-template <> __device__ __forceinline__ float to_odd(int64 x)
+template <> INSIDE float to_odd(int64 x)
 {
     return x < 0 ? -to_odd(0 - (uint64)x) : to_odd((uint64)x);
 }
 template <> struct make<float16> {
-    template <class T> static __device__ __forceinline__ float16 from(T x) { return half_of(to_odd(x)); }
+    template <class T> ELEMENT float16 from(T x) { return half_of(to_odd(x)); }
 };
 template <> struct make<bfloat16> {
-    template <class T> static __device__ __forceinline__ bfloat16 from(T x) { return bfloat_of(to_odd(x)); }
+    template <class T> ELEMENT bfloat16 from(T x) { return bfloat_of(to_odd(x)); }
 };
 template <class To, class From> ELEMENT To convert(From x)
 {
@@ -185,13 +188,29 @@ template <> struct memory<bool> {
     typedef uint8 type;
 };
 template <class T> ELEMENT T loaded(typename memory<T>::type x) { return (T)x; }
-template <> __device__ __forceinline__ bool loaded<bool>(uint8 x) { return x != 0; }
-template <> __device__ __forceinline__ float16 loaded<float16>(float16 x) { return x; }
-template <> __device__ __forceinline__ bfloat16 loaded<bfloat16>(bfloat16 x) { return x; }
+template <> INSIDE bool loaded<bool>(uint8 x) { return x != 0; }
+template <> INSIDE float16 loaded<float16>(float16 x) { return x; }
+template <> INSIDE bfloat16 loaded<bfloat16>(bfloat16 x) { return x; }
 
 template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
     T item[N];
 };
+
+/* Moves the first BY elements of an array behind the others. A loop that computes with those in front, and rotates, goes
+ * through an array that is in registers. */
+template <int BY, class T, int N> ELEMENT void rotate(T (&x)[N])
+{
+    T first[BY];
+#pragma unroll
+    for (int k = 0; k < BY; k++)
+        first[k] = x[k];
+#pragma unroll
+    for (int k = 0; k < N - BY; k++)
+        x[k] = x[k + BY];
+#pragma unroll
+    for (int k = 0; k < BY; k++)
+        x[N - BY + k] = first[k];
+}
 
 /* ---- integers ---- */
 
@@ -241,14 +260,14 @@ ELEMENT float absolute(float x) { return fabsf(x); }
 ELEMENT double absolute(double x) { return fabs(x); }
 
 /* As Python does it: what fmod leaves has the divisor's sign, and the quotient is that of the difference. */
-template <class T> ELEMENT T floating_remainder(T x, T y)
+template <class T> CALLED T floating_remainder(T x, T y)
 {
     T rest = fmod(x, y);
     if (rest != 0 && (rest < 0) != (y < 0))
         rest += y;
     return rest == 0 ? copysign((T)0, y) : rest;
 }
-template <class T> ELEMENT T floating_floor_divide(T x, T y)
+template <class T> CALLED T floating_floor_divide(T x, T y)
 {
     if (y == 0)
         return x / y;
@@ -284,10 +303,11 @@ template <class T> ELEMENT T op_remainder(T x, T y)
         return (T)(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
     }
 }
+template <class T> CALLED T floating_fmod(T x, T y) { return fmod(x, y); }
 template <class T> ELEMENT T op_fmod(T x, T y)
 {
     if constexpr (is_floating<T>::value)
-        return fmod(x, y);
+        return floating_fmod(x, y);
     else
         return y == 0 || ((T)-1 < (T)0 && y == (T)-1) ? (T)0 : (T)(x % y);
 }
@@ -371,7 +391,7 @@ template <class T> ELEMENT T op_bitwise_and(T x, T y) { return (T)(x & y); }
 template <class T> ELEMENT T op_bitwise_or(T x, T y) { return (T)(x | y); }
 template <class T> ELEMENT T op_bitwise_xor(T x, T y) { return (T)(x ^ y); }
 template <class T> ELEMENT T op_bitwise_not(T x) { return (T)~x; }
-template <> __device__ __forceinline__ bool op_bitwise_not<bool>(bool x) { return !x; }
+template <> INSIDE bool op_bitwise_not<bool>(bool x) { return !x; }
 template <class T> ELEMENT T op_shift_left(T x, T y)
 {
     typedef typename wide<T>::type W;
@@ -386,8 +406,8 @@ template <class T> ELEMENT T op_shift_right(T x, T y)
     return (T)(x >> ((W)y < bits ? (W)y : far));
 }
 /* A number of one bit: a shift by true pushes it out. */
-template <> __device__ __forceinline__ bool op_shift_left<bool>(bool x, bool y) { return x && !y; }
-template <> __device__ __forceinline__ bool op_shift_right<bool>(bool x, bool y) { return x && !y; }
+template <> INSIDE bool op_shift_left<bool>(bool x, bool y) { return x && !y; }
+template <> INSIDE bool op_shift_right<bool>(bool x, bool y) { return x && !y; }
 
 template <class T> ELEMENT typename wide<T>::type size_of(T x)
 {
@@ -436,17 +456,13 @@ template <class T> ELEMENT T op_relu(T x) { return x > 0 || x != x ? x : (T)0; }
 /* ---- functions ---- */
 
 template <class T> ELEMENT T op_reciprocal(T x) { return 1 / x; }
-#define FUNCTION(name, of_float, of_double)                                           \
-    template <class T> ELEMENT T op_##name(T x);                                      \
-    template <> __device__ __forceinline__ float op_##name(float x) { return of_float; } \
-    template <> __device__ __forceinline__ double op_##name(double x) { return of_double; }
-FUNCTION(floor, floorf(x), floor(x))
-FUNCTION(ceil, ceilf(x), ceil(x))
-FUNCTION(round, rintf(x), rint(x))
-FUNCTION(trunc, truncf(x), trunc(x))
-FUNCTION(sqrt, sqrtf(x), sqrt(x))
-FUNCTION(rsqrt, 1 / sqrtf(x), 1 / sqrt(x))
-FUNCTION(exp, expf(x), exp(x))
+template <class T> ELEMENT T op_floor(T x) { if constexpr (sizeof(T) == 4) return floorf(x); else return floor(x); }
+template <class T> ELEMENT T op_ceil(T x) { if constexpr (sizeof(T) == 4) return ceilf(x); else return ceil(x); }
+template <class T> ELEMENT T op_round(T x) { if constexpr (sizeof(T) == 4) return rintf(x); else return rint(x); }
+template <class T> ELEMENT T op_trunc(T x) { if constexpr (sizeof(T) == 4) return truncf(x); else return trunc(x); }
+template <class T> ELEMENT T op_sqrt(T x) { if constexpr (sizeof(T) == 4) return sqrtf(x); else return sqrt(x); }
+template <class T> ELEMENT T op_rsqrt(T x) { if constexpr (sizeof(T) == 4) return 1 / sqrtf(x); else return 1 / sqrt(x); }
+template <class T> ELEMENT T op_exp(T x) { if constexpr (sizeof(T) == 4) return expf(x); else return exp(x); }
 /* A result that is rounded to a half at once needs less: this is within 2^-17 of it. Where infinite, NaN or subnormal, the same. */
 #ifdef GN_NO_PTX
 template <class T> ELEMENT T op_exp_half(T x) { return op_exp<T>(x); }
@@ -458,32 +474,41 @@ template <class T> ELEMENT T op_exp_half(T x)
     return power;
 }
 #endif
-FUNCTION(exp2, exp2f(x), exp2(x))
-FUNCTION(expm1, expm1f(x), expm1(x))
-FUNCTION(log, logf(x), log(x))
-FUNCTION(log1p, log1pf(x), log1p(x))
-FUNCTION(log2, log2f(x), log2(x))
-FUNCTION(log10, log10f(x), log10(x))
-FUNCTION(sin, sinf(x), sin(x))
-FUNCTION(cos, cosf(x), cos(x))
-FUNCTION(tan, tanf(x), tan(x))
-FUNCTION(asin, asinf(x), asin(x))
-FUNCTION(acos, acosf(x), acos(x))
-FUNCTION(atan, atanf(x), atan(x))
-FUNCTION(sinh, sinhf(x), sinh(x))
-FUNCTION(cosh, coshf(x), cosh(x))
-FUNCTION(tanh, tanhf(x), tanh(x))
-FUNCTION(asinh, asinhf(x), asinh(x))
-FUNCTION(acosh, acoshf(x), acosh(x))
-FUNCTION(atanh, atanhf(x), atanh(x))
-FUNCTION(erf, erff(x), erf(x))
-FUNCTION(erfc, erfcf(x), erfc(x))
-FUNCTION(erfinv, erfinvf(x), erfinv(x))
-FUNCTION(lgamma, lgammaf(x), lgamma(x))
-FUNCTION(sinc, x == 0 ? 1 : sinpif(x) / (3.14159265f * x), x == 0 ? 1 : sinpi(x) / (3.14159265358979323846 * x))
+template <class T> ELEMENT T op_exp2(T x) { if constexpr (sizeof(T) == 4) return exp2f(x); else return exp2(x); }
+template <class T> ELEMENT T op_expm1(T x) { if constexpr (sizeof(T) == 4) return expm1f(x); else return expm1(x); }
+template <class T> ELEMENT T op_log(T x) { if constexpr (sizeof(T) == 4) return logf(x); else return log(x); }
+template <class T> ELEMENT T op_log1p(T x) { if constexpr (sizeof(T) == 4) return log1pf(x); else return log1p(x); }
+template <class T> ELEMENT T op_log2(T x) { if constexpr (sizeof(T) == 4) return log2f(x); else return log2(x); }
+template <class T> ELEMENT T op_log10(T x) { if constexpr (sizeof(T) == 4) return log10f(x); else return log10(x); }
+/* Far from 0 these need many times the code, which is called: the compiler knows that the condition is that of sinf(). */
+CALLED float sin_far(float x) { return sinf(x); }
+CALLED float cos_far(float x) { return cosf(x); }
+CALLED float tan_far(float x) { return tanf(x); }
+ELEMENT float sin_of(float x) { return fabsf(x) >= 105615.0f ? sin_far(x) : sinf(x); }
+ELEMENT float cos_of(float x) { return fabsf(x) >= 105615.0f ? cos_far(x) : cosf(x); }
+ELEMENT float tan_of(float x) { return fabsf(x) >= 105615.0f ? tan_far(x) : tanf(x); }
+template <class T> ELEMENT T op_sin(T x) { if constexpr (sizeof(T) == 4) return sin_of(x); else return sin(x); }
+template <class T> ELEMENT T op_cos(T x) { if constexpr (sizeof(T) == 4) return cos_of(x); else return cos(x); }
+template <class T> ELEMENT T op_tan(T x) { if constexpr (sizeof(T) == 4) return tan_of(x); else return tan(x); }
+template <class T> ELEMENT T op_asin(T x) { if constexpr (sizeof(T) == 4) return asinf(x); else return asin(x); }
+template <class T> ELEMENT T op_acos(T x) { if constexpr (sizeof(T) == 4) return acosf(x); else return acos(x); }
+template <class T> ELEMENT T op_atan(T x) { if constexpr (sizeof(T) == 4) return atanf(x); else return atan(x); }
+template <class T> ELEMENT T op_sinh(T x) { if constexpr (sizeof(T) == 4) return sinhf(x); else return sinh(x); }
+template <class T> ELEMENT T op_cosh(T x) { if constexpr (sizeof(T) == 4) return coshf(x); else return cosh(x); }
+template <class T> ELEMENT T op_tanh(T x) { if constexpr (sizeof(T) == 4) return tanhf(x); else return tanh(x); }
+template <class T> ELEMENT T op_asinh(T x) { if constexpr (sizeof(T) == 4) return asinhf(x); else return asinh(x); }
+template <class T> ELEMENT T op_acosh(T x) { if constexpr (sizeof(T) == 4) return acoshf(x); else return acosh(x); }
+template <class T> ELEMENT T op_atanh(T x) { if constexpr (sizeof(T) == 4) return atanhf(x); else return atanh(x); }
+template <class T> ELEMENT T op_erf(T x) { if constexpr (sizeof(T) == 4) return erff(x); else return erf(x); }
+template <class T> ELEMENT T op_erfc(T x) { if constexpr (sizeof(T) == 4) return erfcf(x); else return erfc(x); }
+template <class T> ELEMENT T op_erfinv(T x) { if constexpr (sizeof(T) == 4) return erfinvf(x); else return erfinv(x); }
+CALLED float lgamma_of(float x) { return lgammaf(x); }
+CALLED double lgamma_of(double x) { return lgamma(x); }
+template <class T> ELEMENT T op_lgamma(T x) { return lgamma_of(x); }
+template <class T> ELEMENT T op_sinc(T x) { if constexpr (sizeof(T) == 4) return x == 0 ? 1 : sinpif(x) / (3.14159265f * x); else return x == 0 ? 1 : sinpi(x) / (3.14159265358979323846 * x); }
 
 /* As the CPU does it, float32 in double: the sum of 1 / x up to 8, the series from there, and reflection below 0. */
-ELEMENT double digamma_of(double x)
+CALLED double digamma_of(double x)
 {
     double sum = 0;
     if (x == 0)
@@ -501,14 +526,14 @@ ELEMENT double digamma_of(double x)
     double rest = w * (0x1.5555555555555p-4 + w * (-0x1.1111111110d4fp-7 + w * (0x1.0410410195bbfp-8 + w * (-0x1.11110c0ff8839p-8 + w * (0x1.f077209c326cp-8 + w * (-0x1.58e68c895ad5bp-6 + w * (0x1.47c69710dec6fp-4 + w * -0x1.329c9079bcef2p-2)))))));
     return log(x) - (sum + (0.5 / x + rest));
 }
-FUNCTION(digamma, (float)digamma_of(x), digamma_of(x))
+template <class T> ELEMENT T op_digamma(T x) { if constexpr (sizeof(T) == 4) return (float)digamma_of(x); else return digamma_of(x); }
 
 /*
  * The n-th derivative of digamma, n from 1 to 32: (-1)^(n + 1) n! times the sum of (x + i)^-(n + 1), which is taken up to
  * i = 9 and continued by the series of Euler and Maclaurin. For negative x the sum is cut at 0: what is below is a
  * difference of two sums of positive numbers. Poles are infinite. As the CPU does it.
  */
-ELEMENT double polygamma_above_0(double n, double a)
+CALLED double polygamma_above_0(double n, double a)
 {
     const double terms[] = {0x1.5555555555555p-4, -0x1.6c16c16c16c17p-10, 0x1.1566abc011567p-15, -0x1.bbd779334ef0bp-21, 0x1.66a8f2bf70ebep-26, -0x1.22805d644267fp-31, 0x1.d6db2c4e09162p-37, -0x1.7da4e1f79955cp-42};
     double s = n + 1, factor = 1, sum = 0;
@@ -531,7 +556,7 @@ ELEMENT double polygamma_above_0(double n, double a)
     return factor * (sum + rest);
 }
 
-ELEMENT double polygamma_of(double n, double x)
+CALLED double polygamma_of(double n, double x)
 {
     n = floor(n);
     bool is_even = fmod(n, 2) == 0;
@@ -578,15 +603,15 @@ template <class T> ELEMENT T op_logit(T x, T eps)
 }
 
 template <class T> ELEMENT T op_atan2(T y, T x);
-template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
-template <> __device__ __forceinline__ double op_atan2(double y, double x) { return atan2(y, x); }
+template <> INSIDE float op_atan2(float y, float x) { return atan2f(y, x); }
+template <> INSIDE double op_atan2(double y, double x) { return atan2(y, x); }
 
 template <class T> ELEMENT T op_nextafter(T x, T y);
-template <> __device__ __forceinline__ float op_nextafter(float x, float y) { return nextafterf(x, y); }
-template <> __device__ __forceinline__ double op_nextafter(double x, double y) { return nextafter(x, y); }
+template <> INSIDE float op_nextafter(float x, float y) { return nextafterf(x, y); }
+template <> INSIDE double op_nextafter(double x, double y) { return nextafter(x, y); }
 
 /* x is brought nearer to 1 first, so that 2 to the power of the rest of y neither overflows nor loses a place. */
-template <class T> ELEMENT T op_ldexp(T x, T y)
+template <class T> CALLED T op_ldexp(T x, T y)
 {
     double limited = y < -2200 ? -2200 : y > 2200 ? 2200 : (double)y, n = rint(limited);
     bool is_large = absolute(x) > 1;
@@ -596,24 +621,24 @@ template <class T> ELEMENT T op_ldexp(T x, T y)
 
 /* As the CPU does it, which gives its bits: float32 in double. */
 template <class T> ELEMENT T op_hypot(T x, T y);
-template <> __device__ __forceinline__ float op_hypot(float x, float y)
+template <> INSIDE float op_hypot(float x, float y)
 {
     if (fabsf(x) > 3.4028234663852886e38f || fabsf(y) > 3.4028234663852886e38f)
         return __uint_as_float(0x7f800000);
     return (float)sqrt((double)x * (double)x + (double)y * (double)y);
 }
-template <> __device__ __forceinline__ double op_hypot(double x, double y) { return hypot(x, y); }
+template <> INSIDE double op_hypot(double x, double y) { return hypot(x, y); }
 ELEMENT double lerp_finite(double x, double y, double weight)
 {
     double way = y - x;
     return fabs(weight) < 0.5 ? x + weight * way : y - way * (1 - weight);
 }
 template <class T> ELEMENT T op_lerp(T x, T y, T weight);
-template <> __device__ __forceinline__ float op_lerp(float x, float y, float weight)
+template <> INSIDE float op_lerp(float x, float y, float weight)
 {
     return (float)lerp_finite(x, y, weight);
 }
-template <> __device__ __forceinline__ double op_lerp(double x, double y, double weight)
+template <> INSIDE double op_lerp(double x, double y, double weight)
 {
     const double most = 1.7976931348623157e308;
     double near = lerp_finite(x, y, weight), far = x * (1 - weight) + y * weight;
@@ -629,11 +654,12 @@ template <class T> ELEMENT T op_relu6(T x) { return op_clamp(x, (T)0, (T)6); }
 template <class T> ELEMENT T op_hardswish(T x) { return x * (op_relu6(x + 3) / 6); }
 template <class T> ELEMENT T op_leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
 template <class T> ELEMENT T op_elu(T x, T alpha) { return x > 0 ? x : alpha * op_expm1(x); }
-template <class T> ELEMENT T op_celu(T x, T alpha)
+CALLED double celu_of(double x, double alpha)
 {
-    double z = (double)x / (double)alpha;
-    return x > 0 || fabs(z) < 0x1p-60 ? x : (T)((double)alpha * expm1(z));
+    double z = x / alpha;
+    return fabs(z) < 0x1p-60 ? x : alpha * expm1(z);
 }
+template <class T> ELEMENT T op_celu(T x, T alpha) { return x > 0 ? x : (T)celu_of(x, alpha); }
 template <class T> ELEMENT T op_selu(T x)
 {
     return x > 0 ? (T)0x1.0cfabd6a91132p+0 * x : (T)0x1.c212cc640f031p+0 * op_expm1(x);

@@ -2,6 +2,7 @@
 
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/kernel_texts.h"
+#include "ops/cuda/weight.h"
 #include "ops/promote.h"
 
 #include <stdio.h>
@@ -309,6 +310,39 @@ static void text_call(const struct gni_specialization *specialization, struct gn
     }
 }
 
+/* Elements of a pack whose code stands side by side. */
+static int side_by_side(const struct gni_specialization *specialization)
+{
+    return gni_weight_together(gni_program_weight(specialization->program), specialization->pack);
+}
+
+static bool has_turns(const struct gni_specialization *specialization)
+{
+    return side_by_side(specialization) < specialization->pack;
+}
+
+/* A loop over the elements k of a pack, or one over those in front of packs that rotate. The caller writes its body, a
+ * statement, before text_loop_end(), and ends it with "}" when all arrays rotate. */
+static void text_loop_begin(const struct gni_specialization *specialization,
+                            struct gni_builder *text)
+{
+    if (has_turns(specialization))
+        gni_builder_print(text, "#pragma unroll 1\n    for (int turn = 0; turn < %d; turn++) {\n",
+                          specialization->pack / side_by_side(specialization));
+    else
+        gni_builder_print(text, "    {\n");
+    gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < %d; k++)\n            ",
+                      side_by_side(specialization));
+}
+
+static void text_loop_end(const struct gni_specialization *specialization, struct gni_builder *text)
+{
+    for (int i = 0; i < specialization->program->input_count && has_turns(specialization); i++)
+        if (is_packed(specialization->inputs[i]))
+            gni_builder_print(text, "        rotate<%d>(p%d.item);\n", side_by_side(specialization),
+                              i);
+}
+
 static void text_store(const struct gni_specialization *specialization, bool is_partial,
                        const char *indent, struct gni_builder *text)
 {
@@ -369,17 +403,24 @@ static void text_elements(const struct gni_specialization *specialization, const
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    pack<%s, %d> q%d;\n",
                           gni_cuda_memory_type(program->outputs[i].dtype), specialization->pack, i);
-    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        ",
-                      specialization->pack);
+    text_loop_begin(specialization, text);
     text_call(specialization, text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", q%d.item[k]", i);
     gni_builder_print(text, ");\n");
+    text_loop_end(specialization, text);
+    for (int i = 0; i < program->output_count && has_turns(specialization); i++)
+        gni_builder_print(text, "        rotate<%d>(q%d.item);\n", side_by_side(specialization), i);
+    gni_builder_print(text, "    }\n");
     text_move(specialization, text_store, text);
     gni_builder_print(text, "}\n");
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------- */
+
+enum {
+    TILE_ROWS = GNI_CUDA_TILE / (GNI_CUDA_BLOCK / GNI_CUDA_TILE), /* of a thread */
+};
 
 /* Where operand `number` has the element of a tile. */
 static void text_tile_place(const struct gni_specialization *specialization, const char *operand,
@@ -426,15 +467,15 @@ static void text_tile_offsets(const struct gni_specialization *specialization,
     }
 }
 
-/* The elements of a tile that a thread has: x along the last dimension, y along the other. Consecutive threads are
- * neighbours along the last dimension, or along the other. */
-static void text_tile_loop(bool is_transposed, struct gni_builder *text)
+/* The elements of a tile that a thread has, some of them side by side: x along the last dimension, y along the other.
+ * Consecutive threads are neighbours along the last dimension, or along the other. */
+static void text_tile_loop(bool is_transposed, int together, struct gni_builder *text)
 {
     gni_builder_print(text,
-                      "#pragma unroll\n    for (int k = 0; k < %d; k += %d) {\n"
+                      "#pragma unroll %d\n    for (int k = 0; k < %d; k += %d) {\n"
                       "        const offset x = left + %s, y = top + %s;\n"
                       "        if (x >= width || y >= height)\n            continue;\n",
-                      GNI_CUDA_TILE, GNI_CUDA_BLOCK / GNI_CUDA_TILE,
+                      together, GNI_CUDA_TILE, GNI_CUDA_BLOCK / GNI_CUDA_TILE,
                       is_transposed ? "row + k" : "column", is_transposed ? "column" : "row + k");
 }
 
@@ -450,7 +491,7 @@ static void text_tile(const struct gni_specialization *specialization, const cha
                               gni_cuda_memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
                               GNI_CUDA_TILE + 1);
     text_tile_offsets(specialization, text);
-    text_tile_loop(true, text);
+    text_tile_loop(true, TILE_ROWS, text);
     for (int i = 0; i < program->input_count; i++)
         if (specialization->inputs[i] == GNI_ACCESS_STRIDED_TILE) {
             gni_builder_print(text, "        tile%d[row + k][column] = ", i);
@@ -458,7 +499,7 @@ static void text_tile(const struct gni_specialization *specialization, const cha
             gni_builder_print(text, ";\n");
         }
     gni_builder_print(text, "    }\n    __syncthreads();\n");
-    text_tile_loop(false, text);
+    text_tile_loop(false, gni_weight_together(gni_program_weight(program), TILE_ROWS), text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "        %s y%d;\n",
                           gni_cuda_memory_type(program->outputs[i].dtype), i);
@@ -523,14 +564,19 @@ static void text_value(const struct gni_specialization *specialization, struct g
             gni_builder_print(text, "))");
         }
     gni_builder_print(
-        text, ");\n}\n\nELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n", type);
+        text, ");\n}\n\nELEMENT void values_at(const arguments &a, index i, %s (&e)[%d])\n{\n",
+        type, specialization->pack);
     text_offsets(specialization, text);
     text_inputs(specialization, text);
     text_load(specialization, false, "    ", text);
-    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = ",
-                      specialization->pack);
+    text_loop_begin(specialization, text);
+    gni_builder_print(text, "e[k] = ");
     text_call(specialization, text);
-    gni_builder_print(text, ");\n}\n\n");
+    gni_builder_print(text, ");\n");
+    text_loop_end(specialization, text);
+    if (has_turns(specialization))
+        gni_builder_print(text, "        rotate<%d>(e);\n", side_by_side(specialization));
+    gni_builder_print(text, "    }\n}\n\n");
 }
 
 /* What reduce.cu wants to be defined. */

@@ -16,13 +16,13 @@ struct arguments {
 
 /* A number of float32 as one of a half: the CPU cuts digits that a half does not have, since rounding could make 1. */
 template <class T> struct uniform {
-    static __device__ __forceinline__ T from(float x) { return x; }
+    ELEMENT T from(float x) { return x; }
 };
 template <> struct uniform<float16> {
-    static __device__ __forceinline__ float16 from(float x) { return half_of(floorf(x * 2048.0f) * (1.0f / 2048.0f)); }
+    ELEMENT float16 from(float x) { return half_of(floorf(x * 2048.0f) * (1.0f / 2048.0f)); }
 };
 template <> struct uniform<bfloat16> {
-    static __device__ __forceinline__ bfloat16 from(float x) { return bfloat_of(floorf(x * 256.0f) * (1.0f / 256.0f)); }
+    ELEMENT bfloat16 from(float x) { return bfloat_of(floorf(x * 256.0f) * (1.0f / 256.0f)); }
 };
 
 #define BLOCKS 1 /* of a thread */

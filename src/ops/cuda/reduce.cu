@@ -58,6 +58,7 @@ ELEMENT accumulator row_reduce(const arguments &a, index begin, index end, index
                 x[k] = REDUCTION::join(x[k], convert<accumulator>(e[u][k]));
             i += step;
         }
+#pragma unroll 1
     for (int k = 0; k < PACK && i + k < end; k++) /* one thread meets the rest of the row */
         x[0] = REDUCTION::join(x[0], convert<accumulator>(value_at(a, i + k)));
 #else

@@ -6,14 +6,14 @@
 /* The smallest and the largest number of a type. */
 template <class T> struct limits {
     static const bool is_signed = (T)-1 < (T)0;
-    static __device__ __forceinline__ T low()
+    ELEMENT T low()
     {
         if constexpr (is_floating<T>::value)
             return sizeof(T) == 4 ? (T)__uint_as_float(0xff800000u) : (T)__longlong_as_double((int64)0xfff0000000000000ull);
         else
             return is_signed ? (T)((uint64)1 << (8 * sizeof(T) - 1)) : (T)0;
     }
-    static __device__ __forceinline__ T high()
+    ELEMENT T high()
     {
         if constexpr (is_floating<T>::value)
             return -low();
@@ -22,34 +22,34 @@ template <class T> struct limits {
     }
 };
 template <> struct limits<bool> {
-    static __device__ __forceinline__ bool low() { return false; }
-    static __device__ __forceinline__ bool high() { return true; }
+    ELEMENT bool low() { return false; }
+    ELEMENT bool high() { return true; }
 };
 
 struct reduce_sum {
-    template <class T> static __device__ __forceinline__ T start() { return (T)0; }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_add<T>(x, y); }
+    template <class T> ELEMENT T start() { return (T)0; }
+    template <class T> ELEMENT T join(T x, T y) { return op_add<T>(x, y); }
 };
 typedef reduce_sum reduce_mean;
 struct reduce_prod {
-    template <class T> static __device__ __forceinline__ T start() { return (T)1; }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_multiply<T>(x, y); }
+    template <class T> ELEMENT T start() { return (T)1; }
+    template <class T> ELEMENT T join(T x, T y) { return op_multiply<T>(x, y); }
 };
 struct reduce_any {
-    template <class T> static __device__ __forceinline__ T start() { return (T)0; }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return (T)(x || y); }
+    template <class T> ELEMENT T start() { return (T)0; }
+    template <class T> ELEMENT T join(T x, T y) { return (T)(x || y); }
 };
 struct reduce_all {
-    template <class T> static __device__ __forceinline__ T start() { return (T)1; }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return (T)(x && y); }
+    template <class T> ELEMENT T start() { return (T)1; }
+    template <class T> ELEMENT T join(T x, T y) { return (T)(x && y); }
 };
 struct reduce_amax {
     static const bool is_largest = true;
-    template <class T> static __device__ __forceinline__ T start() { return limits<T>::low(); }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_maximum<T>(x, y); }
+    template <class T> ELEMENT T start() { return limits<T>::low(); }
+    template <class T> ELEMENT T join(T x, T y) { return op_maximum<T>(x, y); }
 };
 struct reduce_amin {
     static const bool is_largest = false;
-    template <class T> static __device__ __forceinline__ T start() { return limits<T>::high(); }
-    template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_minimum<T>(x, y); }
+    template <class T> ELEMENT T start() { return limits<T>::high(); }
+    template <class T> ELEMENT T join(T x, T y) { return op_minimum<T>(x, y); }
 };

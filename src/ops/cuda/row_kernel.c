@@ -6,6 +6,7 @@
 
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/specialization.h"
+#include "ops/cuda/weight.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum {
     LARGE_COLUMNS = 16384, /* of one that 512 threads have; beyond there are 1024 */
     VECTOR_BYTES = 16,     /* of a load */
     LOADED_TOGETHER = 4,   /* chunks in flight where rows are not held */
+    CODE_MOST = 1600,      /* instructions for the chunks in flight, about */
     REGISTERS = 65536,     /* of a multiprocessor */
     REGISTERS_MOST =
         168, /* of a thread that holds rows, by estimate; above, rows are loaded again */
@@ -109,11 +111,16 @@ static bool is_absorbed(const struct gni_row_kernel *kernel, int value)
     return rounding != NULL;
 }
 
-static void pairs_find(struct gni_row_kernel *kernel)
+/* Pairs save loads and instructions where an element takes few of them; elsewhere they are only more text. */
+static void pairs_find(struct gni_row_kernel *kernel, int weight)
 {
     const struct gni_program *program = kernel->program;
     kernel->is_paired = false;
     memset(&kernel->absorbed, 0, sizeof kernel->absorbed);
+    if (gni_weight_is_large(weight)) {
+        memset(kernel->pair, -1, sizeof kernel->pair);
+        return;
+    }
     for (int i = 0; i < program->input_count; i++)
         kernel->pair[i] =
             gni_dtype_is_half(program->inputs[i].held) ? (signed char)program->inputs[i].held : -1;
@@ -205,7 +212,23 @@ static void parts_choose(struct gni_row_kernel *kernel)
     kernel->part_rows = gni_divided_up(part, unit) * unit;
 }
 
-static void threads_choose(struct gni_row_kernel *kernel)
+/* Elements in front are whole words of everything that rotates. */
+static void turns_choose(struct gni_row_kernel *kernel, int weight)
+{
+    const struct gni_program *program = kernel->program;
+    int together = gni_weight_together(weight, GNI_ROW_CHUNK);
+    int least = kernel->is_paired ? 2 : 1;
+    for (int i = 0; i < program->input_count; i++)
+        if (kernel->inputs[i] >= GNI_ROW_DENSE && gni_row_in_word(program->inputs[i].held) > least)
+            least = gni_row_in_word(program->inputs[i].held);
+    for (int i = 0; i < program->output_count; i++)
+        if (gni_row_in_word(program->outputs[i].dtype) > least)
+            least = gni_row_in_word(program->outputs[i].dtype);
+    kernel->turns = GNI_ROW_CHUNK / (together < least ? least : together);
+    kernel->step_turns = kernel->turns > 1 ? kernel->steps : 1;
+}
+
+static void threads_choose(struct gni_row_kernel *kernel, int weight)
 {
     const struct gni_program *program = kernel->program;
     int64_t stretch = (int64_t)kernel->lanes * GNI_ROW_CHUNK;
@@ -221,9 +244,10 @@ static void threads_choose(struct gni_row_kernel *kernel)
                                   registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST));
     if (!kernel->is_held) {
         gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_NONE);
-        kernel->steps = LOADED_TOGETHER;
+        kernel->steps = gni_weight_packs(weight, GNI_ROW_CHUNK, LOADED_TOGETHER, CODE_MOST);
         registers = REGISTERS_BESIDE + registers_held(kernel);
     }
+    turns_choose(kernel, weight);
     int64_t ahead = registers + registers_ahead(kernel);
     kernel->is_ahead = kernel->sum_count > 0 && ahead * kernel->threads * BLOCKS_AHEAD <= REGISTERS;
     if (kernel->is_ahead)
@@ -246,8 +270,9 @@ void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program
     kernel->lanes = lanes_choose(program->columns);
     accesses_find(kernel);
     gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_HEAVY);
-    pairs_find(kernel);
-    threads_choose(kernel);
+    const int weight = gni_program_weight(program);
+    pairs_find(kernel, weight);
+    threads_choose(kernel, weight);
 }
 
 int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel)

@@ -50,6 +50,8 @@ struct gni_row_kernel {
     int threads;      /* of a block */
     int blocks;       /* that a multiprocessor should hold */
     int steps;        /* chunks that a thread has, or loads together */
+    int turns;        /* of a loop over a chunk, whose other elements rotate (weight.h) */
+    int step_turns;   /* of a loop over the chunks of a thread, likewise: all of them, or 1 */
     bool is_held;
     bool is_ahead;  /* RK4 */
     bool is_short;  /* a row is one segment */
@@ -78,6 +80,13 @@ static inline bool gni_row_kernel_is_same(const struct gni_row_kernel *kernel, i
 static inline bool gni_row_kernel_has_any_lanes(const struct gni_row_kernel *kernel)
 {
     return !kernel->is_held && kernel->lanes <= 32;
+}
+
+/* Elements of a type that a word of a chunk has: chunk of rows.cu. */
+static inline int gni_row_in_word(gn_dtype dtype)
+{
+    size_t size = gni_dtype_size(dtype);
+    return size < 4 ? (int)(4 / size) : 1;
 }
 
 /* Rows that a block has. */

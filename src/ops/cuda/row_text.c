@@ -334,10 +334,55 @@ static const char *element_name(const struct gni_row_kernel *kernel, int value, 
     return name;
 }
 
-/* The elements of a pair that has been made. */
+/* Whether the largest or smallest of pairs is asked for. */
+static bool has_pair_slots(const struct gni_row_kernel *kernel, const struct gni_step *step)
+{
+    return (step->reduction == GN_REDUCE_MAXIMUM || step->reduction == GN_REDUCE_MINIMUM) &&
+           has_pair(kernel, step->in[0]);
+}
+
+/* Whether a step reads a full operand as a pair, not its elements. */
+static bool reads_pair(const struct gni_row_kernel *kernel, int reader, int value)
+{
+    const struct gni_step *step = step_of(kernel, reader);
+    if (!has_pair(kernel, value))
+        return false;
+    if (step->kind == GNI_STEP_REDUCE)
+        return has_pair_slots(kernel, step);
+    return gni_row_has(&kernel->absorbed, reader) ||
+           (step->kind == GNI_STEP_CONVERT && has_pair(kernel, reader));
+}
+
+/* Whether an output is stored as pairs. */
+static bool stores_pair(const struct gni_row_kernel *kernel, const struct gni_output *output)
+{
+    return gni_dtype_is_half(output->dtype) && !kernel->program->is_row[output->value] &&
+           has_pair(kernel, output->value) && kernel->pair[output->value] == (int)output->dtype;
+}
+
+/* Whether the elements of a pair are read by themselves. */
+static bool is_read_unpaired(const struct gni_row_kernel *kernel, int value)
+{
+    const struct gni_program *program = kernel->program;
+    for (int v = program->input_count; v < value_count(program); v++) {
+        const struct gni_step *step = step_of(kernel, v);
+        for (int i = 0; i < 3 && step->in[i] >= 0; i++)
+            if (step->in[i] == value && !reads_pair(kernel, v, value))
+                return true;
+    }
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].value == value &&
+            (program->outputs[i].is_column || !stores_pair(kernel, &program->outputs[i])))
+            return true;
+    return false;
+}
+
+/* The elements of a pair that has been made, where something reads them. */
 static void unpaired_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
 {
     const char *half = pair_type(kernel, value);
+    if (!is_read_unpaired(kernel, value))
+        return;
     gni_builder_print(
         text, "            const float v%da = pair_low<%s>(p%d), v%db = pair_high<%s>(p%d);\n",
         value, half, value, value, half, value);
@@ -349,7 +394,9 @@ static void input_text(const struct gni_row_kernel *kernel, int input, struct gn
     if (has_pair(kernel, input))
         gni_builder_print(text, "            const unsigned p%d = e%d[u].word[k / 2];\n", input,
                           input);
-    for (int i = 0; i < element_count(kernel); i++)
+    for (int i = 0;
+         i < element_count(kernel) && (!has_pair(kernel, input) || is_read_unpaired(kernel, input));
+         i++)
         gni_builder_print(text, "            const %s v%d%s = loaded<%s>(e%d[u].item(k + %d));\n",
                           type, input, element_suffix(kernel, i), type, input, i);
 }
@@ -449,13 +496,6 @@ static gn_dtype slot_type(const struct gni_step *step)
                                               : gni_reduce_accumulator(step->reduction, step->from);
 }
 
-/* Whether the largest or smallest of pairs is asked for. */
-static bool has_pair_slots(const struct gni_row_kernel *kernel, const struct gni_step *step)
-{
-    return (step->reduction == GN_REDUCE_MAXIMUM || step->reduction == GN_REDUCE_MINIMUM) &&
-           has_pair(kernel, step->in[0]);
-}
-
 static void slots_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
@@ -486,19 +526,19 @@ static void slot_add_text(const struct gni_row_kernel *kernel, int value, struct
     const struct gni_step *step = step_of(kernel, value);
     char name[16];
     if (has_pair_slots(kernel, step)) {
-        gni_builder_print(
-            text,
-            "            if (IS_EXACT || column + k < columns)\n"
-            "                r%d.add(k, p%d, IS_EXACT || column + k + 1 < columns);\n",
-            value, step->in[0]);
+        gni_builder_print(text,
+                          "            if (IS_EXACT || from + k < columns)\n"
+                          "                r%d.add(k, p%d, IS_EXACT || from + k + 1 < columns);\n",
+                          value, step->in[0]);
         return;
     }
-    for (int i = 0; i < element_count(kernel); i++)
-        gni_builder_print(text,
-                          "            if (IS_EXACT || column + k + %d < columns)\n"
-                          "                r%d.add(k + %d, convert<%s>(%s));\n",
-                          i, value, i, gni_cuda_type(slot_type(step)),
+    for (int i = 0; i < element_count(kernel); i++) {
+        if (!kernel->is_exact)
+            gni_builder_print(text, "            if (from + k + %d < columns)\n    ", i);
+        gni_builder_print(text, "            r%d.add(k + %d, convert<%s>(%s));\n", value, i,
+                          gni_cuda_type(slot_type(step)),
                           element_name(kernel, step->in[0], i, name));
+    }
 }
 
 static void slots_add_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
@@ -596,8 +636,7 @@ static void output_text(const struct gni_row_kernel *kernel, int output, struct 
 {
     const struct gni_output *one = &kernel->program->outputs[output];
     char name[16];
-    bool is_half = gni_dtype_is_half(one->dtype) && !kernel->program->is_row[one->value];
-    if (is_half && has_pair(kernel, one->value) && kernel->pair[one->value] == (int)one->dtype) {
+    if (stores_pair(kernel, one)) {
         gni_builder_print(text, "            q%d.word[k / 2] = p%d;\n", output, one->value);
         return;
     }
@@ -615,17 +654,103 @@ static void sum_text(const struct gni_row_kernel *kernel, int output, struct gni
                           element_name(kernel, kernel->program->outputs[output].value, i, name));
 }
 
+/* ---- loops over chunks ------------------------------------------------------------------------------- */
+
+static bool is_touched_in(const struct gni_row_kernel *kernel, int value, int phase)
+{
+    bool is_array =
+        value < kernel->program->input_count ? is_loaded(kernel, value) : is_kept(kernel, value);
+    return is_array && is_needed(kernel, phase, value);
+}
+
+/* After one of several turns over a chunk: what lies in arrays of elements or words rotates. */
+static void chunk_rotate_text(const struct gni_row_kernel *kernel, int phase,
+                              struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    const int by = GNI_ROW_CHUNK / kernel->turns;
+    for (int v = 0; v < value_count(program); v++) {
+        if (is_reduced_in(kernel, v, phase))
+            gni_builder_print(text, "        rotate<%d>(r%d.slot);\n",
+                              has_pair_slots(kernel, step_of(kernel, v)) ? by / 2 : by, v);
+        if (!is_touched_in(kernel, v, phase))
+            continue;
+        if (v < program->input_count)
+            gni_builder_print(text, "        rotate<%d>(e%d[u].word);\n",
+                              by / gni_row_in_word(program->inputs[v].held), v);
+        else
+            gni_builder_print(text, "        rotate<%d>(h%d[u]);\n",
+                              has_pair(kernel, v) ? by / 2 : by, v);
+    }
+    for (int i = 0; i < program->output_count; i++)
+        if (is_stored_in(kernel, i, phase))
+            gni_builder_print(text, "        rotate<%d>(q%d.word);\n",
+                              by / gni_row_in_word(program->outputs[i].dtype), i);
+        else if (gni_row_is_summed_in(&kernel->phases, phase, i))
+            gni_builder_print(text, "        rotate<%d>(c%d[u]);\n", by, i);
+}
+
+/* After one of several turns over the chunks of a thread: the chunks rotate. */
+static void steps_rotate_text(const struct gni_row_kernel *kernel, int phase,
+                              struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    for (int v = 0; v < value_count(program); v++)
+        if (is_touched_in(kernel, v, phase))
+            gni_builder_print(text, "    rotate<1>(%c%d);\n", v < program->input_count ? 'e' : 'h',
+                              v);
+    for (int i = 0; i < program->output_count; i++)
+        if (gni_row_is_summed_in(&kernel->phases, phase, i))
+            gni_builder_print(text, "    rotate<1>(c%d);\n", i);
+}
+
+/* Begins the loops over chunks u and their elements k; `from` is the column of the elements in front. */
+static void elements_begin_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    if (kernel->turns > 1)
+        gni_builder_print(text,
+                          "#pragma unroll 1\n        for (int lap = 0; lap < %d; lap++) {\n"
+                          "        const index from = column + lap * %d;\n",
+                          kernel->turns, GNI_ROW_CHUNK / kernel->turns);
+    else
+        gni_builder_print(text, "        {\n        const index from = column;\n");
+    gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < %d; k += %d) {\n",
+                      GNI_ROW_CHUNK / kernel->turns, element_count(kernel));
+}
+
+static void steps_begin_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    if (kernel->step_turns == 1) {
+        loop_text(kernel, text);
+        return;
+    }
+    gni_builder_print(text,
+                      "#pragma unroll 1\n    for (int step = 0; step < STEPS; step++) {\n"
+                      "        const int u = 0;\n"
+                      "        const index column = first + (index)(step * LANES * CHUNK);\n");
+    if (!kernel->is_complete)
+        gni_builder_print(text, "        if (column < columns) {\n");
+}
+
+static void steps_end_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
+{
+    if (kernel->step_turns > 1 && !kernel->is_complete)
+        gni_builder_print(text, "        }\n");
+    if (kernel->step_turns > 1)
+        steps_rotate_text(kernel, phase, text);
+    gni_builder_print(text, "    }\n");
+}
+
 /* The chunks of a thread, or those that are loaded together, in one phase. */
 static void chunks_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    loop_text(kernel, text);
+    steps_begin_text(kernel, text);
     for (int i = 0; i < program->output_count; i++)
         if (is_stored_in(kernel, i, phase))
             gni_builder_print(text, "        chunk<%s> q%d;\n        q%d.clear();\n",
                               gni_cuda_memory_type(program->outputs[i].dtype), i, i);
-    gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < CHUNK; k += %d) {\n",
-                      element_count(kernel));
+    elements_begin_text(kernel, text);
     values_text(kernel, phase, text);
     slots_add_text(kernel, phase, text);
     for (int i = 0; i < program->output_count; i++)
@@ -634,11 +759,14 @@ static void chunks_text(const struct gni_row_kernel *kernel, int phase, struct g
         else if (gni_row_is_summed_in(&kernel->phases, phase, i))
             sum_text(kernel, i, text);
     gni_builder_print(text, "        }\n");
+    if (kernel->turns > 1)
+        chunk_rotate_text(kernel, phase, text);
+    gni_builder_print(text, "        }\n");
     for (int i = 0; i < program->output_count; i++)
         if (is_stored_in(kernel, i, phase))
             gni_builder_print(text, "        chunk_store<%d>(out%d, q%d, column, columns);\n",
                               kernel->output_vec[i], i, i);
-    gni_builder_print(text, "    }\n");
+    steps_end_text(kernel, phase, text);
 }
 
 static void phase_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)

@@ -27,27 +27,27 @@ enum { CHUNK = 8, SEGMENT = 64 };
 /* ---- chunks: bytes and halves stay in words, as they were loaded ---- */
 
 template <class T> ELEMENT T from_bits(unsigned bits) { return (T)bits; }
-template <> __device__ __forceinline__ float16 from_bits<float16>(unsigned bits) { return float16{(unsigned short)bits}; }
-template <> __device__ __forceinline__ bfloat16 from_bits<bfloat16>(unsigned bits) { return bfloat16{(unsigned short)bits}; }
+template <> INSIDE float16 from_bits<float16>(unsigned bits) { return float16{(unsigned short)bits}; }
+template <> INSIDE bfloat16 from_bits<bfloat16>(unsigned bits) { return bfloat16{(unsigned short)bits}; }
 template <class T> ELEMENT unsigned to_bits(T x) { return sizeof(T) == 1 ? (uint8)x : (uint16)x; }
-template <> __device__ __forceinline__ unsigned to_bits<float16>(float16 x) { return x.bits; }
-template <> __device__ __forceinline__ unsigned to_bits<bfloat16>(bfloat16 x) { return x.bits; }
+template <> INSIDE unsigned to_bits<float16>(float16 x) { return x.bits; }
+template <> INSIDE unsigned to_bits<bfloat16>(bfloat16 x) { return x.bits; }
 
 template <class T, bool IS_SMALL = (sizeof(T) < 4)> struct chunk {
     typedef unsigned word_type;
     static const int in_word = 4 / sizeof(T);
     unsigned word[CHUNK / in_word];
-    __device__ __forceinline__ T item(int k) const
+    INSIDE T item(int k) const
     {
         return from_bits<T>(word[k / in_word] >> 8 * sizeof(T) * (k % in_word) & (sizeof(T) == 1 ? 0xff : 0xffff));
     }
-    __device__ __forceinline__ void clear()
+    INSIDE void clear()
     {
 #pragma unroll
         for (int k = 0; k < CHUNK / in_word; k++)
             word[k] = 0;
     }
-    __device__ __forceinline__ void set(int k, T x)
+    INSIDE void set(int k, T x)
     {
         word[k / in_word] |= to_bits(x) << 8 * sizeof(T) * (k % in_word);
     }
@@ -56,122 +56,122 @@ template <class T> struct chunk<T, false> {
     typedef T word_type;
     T word[CHUNK];
     static const int in_word = 1;
-    __device__ __forceinline__ T item(int k) const { return word[k]; }
-    __device__ __forceinline__ void clear()
+    INSIDE T item(int k) const { return word[k]; }
+    INSIDE void clear()
     {
 #pragma unroll
         for (int k = 0; k < CHUNK; k++)
             word[k] = 0;
     }
-    __device__ __forceinline__ void set(int k, T x) { word[k] = x; }
+    INSIDE void set(int k, T x) { word[k] = x; }
 };
 
 /* Elements of a row from a column on; VEC of them are aligned together. Where the row ends, 0. */
 template <int VEC, class T> ELEMENT void chunk_load(chunk<T> &e, const T *from, index column, index columns)
 {
-    if (IS_EXACT || column + CHUNK <= columns) {
-        if constexpr (VEC >= chunk<T>::in_word) {
-            const int words = VEC / chunk<T>::in_word;
+#if !IS_EXACT
+    if (column + CHUNK > columns) {
+        e.clear();
 #pragma unroll
-            for (int k = 0; k < CHUNK / VEC; k++) {
-                typedef pack<typename chunk<T>::word_type, words> part;
-                const part p = *(const part *)(from + column + k * VEC);
-#pragma unroll
-                for (int w = 0; w < words; w++)
-                    e.word[k * words + w] = p.item[w];
-            }
-        } else {
-            e.clear();
-#pragma unroll
-            for (int k = 0; k < CHUNK; k++)
+        for (int k = 0; k < CHUNK; k++)
+            if (column + k < columns)
                 e.set(k, from[column + k]);
-        }
         return;
     }
-    e.clear();
+#endif
+    if constexpr (VEC >= chunk<T>::in_word) {
+        const int words = VEC / chunk<T>::in_word;
 #pragma unroll
-    for (int k = 0; k < CHUNK; k++)
-        if (column + k < columns)
+        for (int k = 0; k < CHUNK / VEC; k++) {
+            typedef pack<typename chunk<T>::word_type, words> part;
+            const part p = *(const part *)(from + column + k * VEC);
+#pragma unroll
+            for (int w = 0; w < words; w++)
+                e.word[k * words + w] = p.item[w];
+        }
+    } else {
+        e.clear();
+#pragma unroll
+        for (int k = 0; k < CHUNK; k++)
             e.set(k, from[column + k]);
+    }
 }
 
 template <int VEC, class T> ELEMENT void chunk_store(T *to, const chunk<T> &e, index column, index columns)
 {
-    if (IS_EXACT || column + CHUNK <= columns) {
-        if constexpr (VEC >= chunk<T>::in_word) {
-            const int words = VEC / chunk<T>::in_word;
+#if !IS_EXACT
+    if (column + CHUNK > columns) {
 #pragma unroll
-            for (int k = 0; k < CHUNK / VEC; k++) {
-                typedef pack<typename chunk<T>::word_type, words> part;
-                part p;
-#pragma unroll
-                for (int w = 0; w < words; w++)
-                    p.item[w] = e.word[k * words + w];
-                *(part *)(to + column + k * VEC) = p;
-            }
-        } else {
-#pragma unroll
-            for (int k = 0; k < CHUNK; k++)
+        for (int k = 0; k < CHUNK; k++)
+            if (column + k < columns)
                 to[column + k] = e.item(k);
-        }
         return;
     }
+#endif
+    if constexpr (VEC >= chunk<T>::in_word) {
+        const int words = VEC / chunk<T>::in_word;
 #pragma unroll
-    for (int k = 0; k < CHUNK; k++)
-        if (column + k < columns)
+        for (int k = 0; k < CHUNK / VEC; k++) {
+            typedef pack<typename chunk<T>::word_type, words> part;
+            part p;
+#pragma unroll
+            for (int w = 0; w < words; w++)
+                p.item[w] = e.word[k * words + w];
+            *(part *)(to + column + k * VEC) = p;
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < CHUNK; k++)
             to[column + k] = e.item(k);
+    }
 }
 
 /* ---- pairs of halves ---- */
 
 template <class H> ELEMENT float pair_low(unsigned x) { return number(from_bits<H>(x & 0xffff)); }
 template <class H> ELEMENT float pair_high(unsigned x) { return number(from_bits<H>(x >> 16)); }
-template <> __device__ __forceinline__ float pair_high<bfloat16>(unsigned x) { return __uint_as_float(x & 0xffff0000); }
+template <> INSIDE float pair_high<bfloat16>(unsigned x) { return __uint_as_float(x & 0xffff0000); }
 
 #if defined(GN_NO_PTX) || __CUDA_ARCH__ < 900
 template <class H> ELEMENT unsigned pair_of(float low, float high)
 {
     return to_bits(make<H>::from(low)) | to_bits(make<H>::from(high)) << 16;
 }
-#define PAIR_OPERATION(name, instruction)                                                                  \
-    template <class H> ELEMENT unsigned pair_##name(unsigned x, unsigned y)                                \
-    {                                                                                                      \
-        return pair_of<H>(op_##name(pair_low<H>(x), pair_low<H>(y)), op_##name(pair_high<H>(x), pair_high<H>(y))); \
-    }
+#define PAIR_RETURN(operation, instruction) \
+    return pair_of<H>(operation(pair_low<H>(x), pair_low<H>(y)), operation(pair_high<H>(x), pair_high<H>(y)))
 #else
 template <class H> ELEMENT unsigned pair_of(float low, float high);
-template <> __device__ __forceinline__ unsigned pair_of<float16>(float low, float high)
+template <> INSIDE unsigned pair_of<float16>(float low, float high)
 {
     unsigned pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-template <> __device__ __forceinline__ unsigned pair_of<bfloat16>(float low, float high)
+template <> INSIDE unsigned pair_of<bfloat16>(float low, float high)
 {
     unsigned pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-#define PAIR_OPERATION(name, instruction)                                                                  \
-    template <class H> ELEMENT unsigned pair_##name(unsigned x, unsigned y);                               \
-    template <> __device__ __forceinline__ unsigned pair_##name<float16>(unsigned x, unsigned y)           \
-    {                                                                                                      \
-        unsigned pair;                                                                                     \
-        asm(instruction ".f16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));                               \
-        return pair;                                                                                       \
-    }                                                                                                      \
-    template <> __device__ __forceinline__ unsigned pair_##name<bfloat16>(unsigned x, unsigned y)          \
-    {                                                                                                      \
-        unsigned pair;                                                                                     \
-        asm(instruction ".bf16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));                              \
-        return pair;                                                                                       \
-    }
+template <class H> struct is_float16 {
+    static const bool value = false;
+};
+template <> struct is_float16<float16> {
+    static const bool value = true;
+};
+#define PAIR_RETURN(operation, instruction)                                            \
+    unsigned pair;                                                                     \
+    if constexpr (is_float16<H>::value)                                                \
+        asm(instruction ".f16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));           \
+    else                                                                               \
+        asm(instruction ".bf16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));          \
+    return pair
 #endif
-PAIR_OPERATION(add, "add.rn")
-PAIR_OPERATION(subtract, "sub.rn")
-PAIR_OPERATION(multiply, "mul.rn")
-PAIR_OPERATION(maximum, "max.NaN")
-PAIR_OPERATION(minimum, "min.NaN")
+template <class H> ELEMENT unsigned pair_add(unsigned x, unsigned y) { PAIR_RETURN(op_add, "add.rn"); }
+template <class H> ELEMENT unsigned pair_subtract(unsigned x, unsigned y) { PAIR_RETURN(op_subtract, "sub.rn"); }
+template <class H> ELEMENT unsigned pair_multiply(unsigned x, unsigned y) { PAIR_RETURN(op_multiply, "mul.rn"); }
+template <class H> ELEMENT unsigned pair_maximum(unsigned x, unsigned y) { PAIR_RETURN(op_maximum, "max.NaN"); }
+template <class H> ELEMENT unsigned pair_minimum(unsigned x, unsigned y) { PAIR_RETURN(op_minimum, "min.NaN"); }
 template <class H> ELEMENT unsigned pair_square(unsigned x) { return pair_multiply<H>(x, x); }
 template <class H> ELEMENT unsigned pair_negative(unsigned x) { return x ^ 0x80008000; }
 template <class H> ELEMENT unsigned pair_absolute(unsigned x) { return x & 0x7fff7fff; }
@@ -182,19 +182,19 @@ template <class H> ELEMENT unsigned pair_absolute(unsigned x) { return x & 0x7ff
 template <class R, class S, class T> struct slots {
     S slot[CHUNK];
     T total;
-    __device__ __forceinline__ void restart()
+    INSIDE void restart()
     {
 #pragma unroll
         for (int k = 0; k < CHUNK; k++)
             slot[k] = R::template start<S>();
     }
-    __device__ __forceinline__ void begin()
+    INSIDE void begin()
     {
         total = R::template start<T>();
         restart();
     }
-    __device__ __forceinline__ void add(int k, S x) { slot[k] = R::join(slot[k], x); }
-    __device__ __forceinline__ S sum()
+    INSIDE void add(int k, S x) { slot[k] = R::join(slot[k], x); }
+    INSIDE S sum()
     {
 #pragma unroll
         for (int width = 1; width < CHUNK; width *= 2)
@@ -204,7 +204,7 @@ template <class R, class S, class T> struct slots {
         return slot[0];
     }
     /* A segment ends. */
-    __device__ __forceinline__ void fold()
+    INSIDE void fold()
     {
         total = R::join(total, (T)sum());
         restart();
@@ -215,37 +215,37 @@ template <class R, class S, class T> struct slots {
 template <class R, class H, class T> struct pair_slots {
     unsigned slot[CHUNK / 2];
     T total;
-    static __device__ __forceinline__ unsigned both(unsigned x, unsigned y)
+    ELEMENT unsigned both(unsigned x, unsigned y)
     {
         if constexpr (R::is_largest)
             return pair_maximum<H>(x, y);
         else
             return pair_minimum<H>(x, y);
     }
-    __device__ __forceinline__ void restart()
+    INSIDE void restart()
     {
 #pragma unroll
         for (int k = 0; k < CHUNK / 2; k++)
             slot[k] = pair_of<H>(R::template start<float>(), R::template start<float>());
     }
-    __device__ __forceinline__ void begin()
+    INSIDE void begin()
     {
         total = R::template start<T>();
         restart();
     }
     /* The second one may be behind the row. */
-    __device__ __forceinline__ void add(int k, unsigned pair, bool has_both)
+    INSIDE void add(int k, unsigned pair, bool has_both)
     {
         slot[k / 2] = both(slot[k / 2], has_both ? pair : (pair & 0xffff) * 0x10001);
     }
-    __device__ __forceinline__ T sum()
+    INSIDE T sum()
     {
 #pragma unroll
         for (int k = 1; k < CHUNK / 2; k++)
             slot[0] = both(slot[0], slot[k]);
         return R::join((T)pair_low<H>(slot[0]), (T)pair_high<H>(slot[0]));
     }
-    __device__ __forceinline__ void fold()
+    INSIDE void fold()
     {
         total = R::join(total, sum());
         restart();

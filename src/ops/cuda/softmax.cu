@@ -82,7 +82,7 @@ ELEMENT bool is_whole(index i, index base, index end)
     return IS_RAGGED ? i >= base && i + PACK <= end : i < end;
 }
 
-ELEMENT void pack_load(const arguments &a, index i, index base, index end, bool is_sure, element_type *e)
+ELEMENT void pack_load(const arguments &a, index i, index base, index end, bool is_sure, element_type (&e)[PACK])
 {
     if (is_sure || is_whole(i, base, end))
         values_at(a, i, e);

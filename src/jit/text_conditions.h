@@ -1,0 +1,14 @@
+/*
+ * text_conditions.h: a text of CUDA C without its comments, and without the conditional lines (#if, #ifdef ...) that depend
+ * on nothing but the macros that it defines.
+ */
+#ifndef GNI_JIT_TEXT_CONDITIONS_H
+#define GNI_JIT_TEXT_CONDITIONS_H
+
+#include "base/builder.h"
+
+/* Adds to `out` what is left. Conditions on names that begin with "__" or "GN_" are the compiler's: they and all of their
+ * branches stay. Fails for want of memory: then `out` has_failed. */
+void gni_text_decide(const char *text, struct gni_builder *out);
+
+#endif
