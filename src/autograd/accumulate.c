@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/host.h"
+#include "ops/recorder.h"
 
 static struct gni_lock give_lock;
 
@@ -231,6 +232,9 @@ gn_status gni_kept_add(struct gni_kept_list *list, struct gni_graph_node *node, 
 gn_status gni_kept_give(struct gni_kept_list *list, bool is_graph)
 {
     gn_status status = GN_OK;
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].is_given && !gni_is_pending_column(list->items[i].sum))
+            GN_TRY(kept_prepare(&list->items[i]));
     for (size_t i = 0; i < list->count; i++)
         if (!list->items[i].is_given)
             GN_TRY(kept_prepare(&list->items[i]));

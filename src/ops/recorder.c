@@ -731,6 +731,14 @@ bool gni_is_pending_row(const gn_tensor *tensor)
     return is_row;
 }
 
+bool gni_is_pending_column(const gn_tensor *tensor)
+{
+    gni_recorder_lock();
+    bool is_column = tensor->node != NULL && tensor->node->is_column;
+    gni_recorder_unlock();
+    return is_column;
+}
+
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,
                           gn_tensor *out)
 {

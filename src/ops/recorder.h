@@ -65,6 +65,9 @@ gn_status gni_sum_as(gn_tensor *tensor, uint32_t dimensions, bool has_dimensions
 /* Whether a tensor's value is one for each row, and waits. */
 bool gni_is_pending_row(const gn_tensor *tensor);
 
+/* The same for a sum of columns: where several values are asked for, those come last, since they join the others. */
+bool gni_is_pending_column(const gn_tensor *tensor);
+
 /* A tensor with the values of another one, broadcast to a shape that it can be broadcast to. It may be a view, so nobody may
  * write to it. elementwise.c */
 gn_status gni_tensor_broadcast(gn_tensor *tensor, int ndim, const int64_t *sizes,

@@ -67,7 +67,8 @@ def test_why_a_fusion_ended(capsys):
 @pytest.mark.parametrize(
     ("function", "kinds"),
     [
-        (lambda x: (x * 2).sum(0), ["sum"]),
+        (lambda x: (x * 2).sum(0), ["rows"]),
+        (lambda x: (x * 2).prod(0), ["prod"]),
         (lambda x: x[:8].softmax(1), ["softmax"]),
         (lambda x: x.softmax(1), ["rows"]),
         (lambda x: x.cumsum(1), ["scan"]),

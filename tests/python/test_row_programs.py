@@ -106,3 +106,39 @@ def test_rows_are_written_to_strided_memory(shape):
         genesis.add(make(), 1, out=t[:, 2])
         wanted = numpy.stack([expected, expected, expected + 1], 1)
         numpy.testing.assert_allclose(t.numpy(), wanted, 1e-12)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(9001, 127), (2749, 768), (1531, 2049), (530, 16384), (19, 64)]
+)
+def test_sums_of_columns_beside_other_things(rows, columns, dtype, threads, capsys):
+    """Chunks of rows, groups of 8 rows in them, tiles: the bits are those of the sums alone."""
+    genesis.manual_seed(rows)
+    x, g = (genesis.randn(rows, columns).to(getattr(genesis, dtype)) for _ in range(2))
+    before = genesis.cpu.get_num_threads()
+    found, works = [], []
+
+    def run():
+        apart = x - x.mean(-1, keepdim=True)
+        scaled = g * apart
+        sums = scaled.sum(0), g.sum(0), (scaled + 1).sum(0, keepdim=True)
+        back = scaled - scaled.mean(-1, keepdim=True)
+        found.append([back, *sums])
+
+    genesis.cpu.set_num_threads(threads)
+    try:
+        for is_fused in (True, False):
+            genesis.set_fusion(is_fused)
+            works.append(len(genesis.explain(run).works))
+    finally:
+        genesis.set_fusion(True)
+        genesis.cpu.set_num_threads(before)
+    assert works[0] == 1 and works[1] > 5
+    found = [[one.to(genesis.float32).numpy().copy() for one in run] for run in found]
+    for one, other in zip(*found, strict=True):
+        assert (one.view("u4") == other.view("u4")).all()
+    whole = (g * (x - x.mean(-1, keepdim=True))).to(genesis.float64).numpy().sum(0)
+    scale = 0.05 if dtype == "bfloat16" else 1e-5
+    assert abs(found[0][1] - whole).max() <= scale * rows**0.5

@@ -22,6 +22,9 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          const struct gni_reduction_task *task, gn_tensor *result,
                          gn_stream *stream) GN_NODISCARD;
 
+/* A sum of columns that is all that a row program without reductions of rows computes, and is not narrowed. */
+gn_status gni_cpu_sum_columns(struct gni_program *program) GN_NODISCARD;
+
 /* Row programs: cpu_row_program.c. GN_ERROR_COMPILATION if one has too many values. */
 bool gni_cpu_rows_fit(int64_t rows, int64_t columns);
 bool gni_cpu_columns_fit(int64_t rows, int64_t columns);

@@ -11,8 +11,9 @@
  */
 #include "base/host.h"
 #include "base/parallel.h"
-#include "ops/cpu/plan.h"
+#include "ops/cpu/column_sums.h"
 #include "ops/cpu/cpu_ops.h"
+#include "ops/cpu/plan.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -364,8 +365,7 @@ static gn_status all_rows_reduce(const struct gni_plan *plan, const struct value
 /* ---- columns ---------------------------------------------------------------------------------- */
 
 enum {
-    COLUMNS_PART = 2048,        /* columns of a part: memory is read in long stretches */
-    COLUMNS_ELEMENTS = 1 << 19, /* elements of a part, at least: many rows are cut into chunks */
+    COLUMNS_PART = 2048, /* columns of a part: memory is read in long stretches */
 };
 
 struct reduce_columns {
@@ -547,7 +547,7 @@ static gn_status all_columns_reduce(const struct gni_plan *plan, const struct va
         .column_parts = (columns + COLUMNS_PART - 1) / COLUMNS_PART,
     };
     int64_t width = columns < COLUMNS_PART ? columns : COLUMNS_PART;
-    reduce.chunk_rows = (COLUMNS_ELEMENTS + width - 1) / width;
+    reduce.chunk_rows = gni_column_chunk_rows(columns); /* many rows are cut into chunks */
     reduce.chunks = (reduce.rows + reduce.chunk_rows - 1) / reduce.chunk_rows;
     size_t parts = (size_t)reduce.column_parts;
     size_t nbytes = (size_t)(reduce.chunks * columns) * accumulators->size;
@@ -580,9 +580,9 @@ static void results_fill(const struct accumulators *accumulators, int64_t count)
     }
 }
 
-gn_status gni_cpu_reduce(struct gni_program *program, short value,
-                         const struct gni_reduction_task *task, gn_tensor *result,
-                         gn_stream *stream)
+/* Into memory of a type, contiguous. */
+static gn_status reduce_to(struct gni_program *program, short value,
+                           const struct gni_reduction_task *task, char *results, gn_dtype dtype)
 {
     enum gni_reduction reduction = gni_reduction_of(task->reduction);
     gn_dtype held = gni_dtypes[gni_program_held(program, value)].compute;
@@ -591,13 +591,12 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
     struct accumulators accumulators = {
         .start = accumulator_start(reduction, held),
         .size = gni_dtypes[wide].size,
-        .convert = gni_loop_convert(wide, result->dtype),
-        .is_result = wide == result->dtype && !is_mean,
-        .results = gni_tensor_data(result),
-        .result_size = gni_dtypes[result->dtype].size,
+        .convert = gni_loop_convert(wide, dtype),
+        .is_result = wide == dtype && !is_mean,
+        .results = results,
+        .result_size = gni_dtypes[dtype].size,
         .divisor = is_mean ? (double)task->reduced : 0,
     };
-    (void)stream;
     if (program->count > 0) {
         struct gni_plan plan;
         struct value taken = value_take(program, value, reduction);
@@ -610,4 +609,24 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          &accumulators.start);
     results_fill(&accumulators, task->kept);
     return GN_OK;
+}
+
+gn_status gni_cpu_reduce(struct gni_program *program, short value,
+                         const struct gni_reduction_task *task, gn_tensor *result,
+                         gn_stream *stream)
+{
+    (void)stream;
+    return reduce_to(program, value, task, gni_tensor_data(result), result->dtype);
+}
+
+gn_status gni_cpu_sum_columns(struct gni_program *program)
+{
+    gni_assert(program->output_count == 1 && program->outputs[0].is_column);
+    const struct gni_output output = program->outputs[0];
+    const struct gni_reduction_task task = {.reduction = GN_REDUCE_SUM,
+                                            .is_by_columns = true,
+                                            .kept = program->columns,
+                                            .reduced = program->count / program->columns};
+    program->output_count = 0; /* no step writes it */
+    return reduce_to(program, output.value, &task, output.data, output.dtype);
 }

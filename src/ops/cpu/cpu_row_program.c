@@ -13,10 +13,13 @@
  */
 #include "ops/cpu/cpu_ops.h"
 
+#include "base/host.h"
 #include "base/parallel.h"
+#include "ops/cpu/column_sums.h"
 #include "ops/cpu/plan.h"
 #include "ops/row_phases.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -46,6 +49,7 @@ struct phase {
     struct list steps;      /* full values that are computed */
     struct list reductions; /* numbers of reductions */
     struct list stores;     /* numbers of outputs that are stored behind the steps */
+    struct list sums;       /* numbers of sums of columns that the phase adds to */
 };
 
 struct reduction {
@@ -86,6 +90,8 @@ struct row_plan {
     struct phase phase[GNI_ROW_PHASES_MOST];
     int listed_count;
     short listed[LISTED_MOST];
+    struct gni_column_sums *sums; /* NULL: none */
+    _Atomic(bool) has_failed;     /* there was no memory for a chunk of them */
 };
 
 /* What a thread works in. */
@@ -95,6 +101,7 @@ struct room {
     _Alignas(64) char rows[GNI_PROGRAM_VALUES_MOST][PACKED_MOST * GNI_ELEMENT_BYTES];
     const void
         *values[GNI_PROGRAM_VALUES_MOST]; /* full values of the current tile, and standing ones */
+    struct gni_column_chunk chunk;
 };
 
 static bool is_input(const struct row_plan *plan, int value)
@@ -160,9 +167,9 @@ static void outputs_plan(struct row_plan *plan)
         const struct gni_output *output = &program->outputs[i];
         gn_dtype held = gni_program_held(program, output->value);
         plan->stores[i] = gni_loop_convert(held, output->dtype);
-        if (!output->is_row && !is_input(plan, output->value) && !program->is_row[output->value] &&
-            held == output->dtype && !gni_row_has(&plan->phases.kept, output->value) &&
-            plan->targets[output->value] < 0)
+        if (!output->is_row && !output->is_column && !is_input(plan, output->value) &&
+            !program->is_row[output->value] && held == output->dtype &&
+            !gni_row_has(&plan->phases.kept, output->value) && plan->targets[output->value] < 0)
             plan->targets[output->value] = (short)i;
     }
 }
@@ -225,6 +232,13 @@ static void reductions_plan(struct row_plan *plan)
     }
 }
 
+/* Whether an output reads its value behind the steps of a phase. */
+static bool is_read_last(const struct row_plan *plan, int phase, int output)
+{
+    return gni_row_is_stored_in(&plan->phases, phase, output) ||
+           gni_row_is_summed_in(&plan->phases, phase, output);
+}
+
 /* Whether anything but a reduction needs a full value in a phase. */
 static bool is_needed_else(const struct row_plan *plan, int phase, int value, int reduction)
 {
@@ -238,7 +252,7 @@ static bool is_needed_else(const struct row_plan *plan, int phase, int value, in
                 return true;
         }
     for (int i = 0; i < program->output_count; i++)
-        if (program->outputs[i].value == value && gni_row_is_stored_in(&plan->phases, phase, i))
+        if (program->outputs[i].value == value && is_read_last(plan, phase, i))
             return true;
     return false;
 }
@@ -293,7 +307,7 @@ static int last_use(const struct row_plan *plan, int phase, int value)
                 return program->step_count;
         }
     for (int i = 0; i < program->output_count; i++)
-        if (program->outputs[i].value == value && gni_row_is_stored_in(&plan->phases, phase, i))
+        if (program->outputs[i].value == value && is_read_last(plan, phase, i))
             return program->step_count;
     return last;
 }
@@ -408,17 +422,25 @@ static void phase_plan(struct row_plan *plan, int number)
         if (gni_row_is_stored_in(phases, number, i) &&
             plan->targets[program->outputs[i].value] != i)
             list_add(plan, &phase->stores, i);
+    phase->sums = list_begin(plan);
+    for (int n = 0; plan->sums != NULL && n < plan->sums->count; n++)
+        if (gni_row_is_summed_in(phases, number, plan->sums->outputs[n]))
+            list_add(plan, &phase->sums, n);
 }
 
 /* Whether a phase goes through the columns at all. */
 static bool has_columns(const struct phase *phase)
 {
-    return phase->steps.count > 0 || phase->reductions.count > 0 || phase->stores.count > 0;
+    return phase->steps.count > 0 || phase->reductions.count > 0 || phase->stores.count > 0 ||
+           phase->sums.count > 0;
 }
 
-static void row_plan_make(struct row_plan *plan, const struct gni_program *program)
+static void row_plan_make(struct row_plan *plan, const struct gni_program *program,
+                          struct gni_column_sums *sums)
 {
     plan->program = program;
+    plan->sums = sums;
+    atomic_init(&plan->has_failed, false);
     plan->kept_ndim = gni_program_join_rows(program, &plan->layout);
     plan->kept_ndim = plan->layout.ndim - plan->kept_ndim;
     plan->columns = (size_t)program->columns;
@@ -707,6 +729,20 @@ static void outputs_store(const struct row_plan *plan, struct room *room, struct
     }
 }
 
+static void sums_add(const struct row_plan *plan, struct room *room, struct list list,
+                     const struct tile *tile)
+{
+    for (int k = 0; k < list.count; k++) {
+        int n = plan->listed[list.first + k];
+        int v = plan->program->outputs[plan->sums->outputs[n]].value;
+        const float *elements = room->values[v];
+        for (size_t i = 0; i < tile->rows; i++)
+            gni_column_chunk_add(&room->chunk, n, tile->row + (int64_t)i, tile->column,
+                                 elements + i * tile->count, tile->count,
+                                 is_input(plan, v) && plan->is_direct[v]);
+    }
+}
+
 static void phase_run(const struct row_plan *plan, struct room *room, int number, int64_t row,
                       size_t rows)
 {
@@ -723,6 +759,7 @@ static void phase_run(const struct row_plan *plan, struct room *room, int number
         steps_run(plan, room, number, &tile);
         reductions_add(plan, room, phase->reductions, &tile);
         outputs_store(plan, room, phase->stores, &tile);
+        sums_add(plan, room, phase->sums, &tile);
     }
     for (int n = 0; n < phase->reductions.count; n++)
         reduction_end(plan, room, &plan->reductions[plan->listed[phase->reductions.first + n]],
@@ -742,18 +779,41 @@ static void row_outputs_store(const struct row_plan *plan, struct room *room, in
     }
 }
 
+static void rows_run(const struct row_plan *plan, struct room *room, size_t begin, size_t end)
+{
+    for (size_t row = begin; row < end; row += plan->group) {
+        size_t rows = end - row < plan->group ? end - row : plan->group;
+        row_inputs_load(plan, room, (int64_t)row, rows);
+        for (int p = 0; p < plan->phases.count; p++)
+            phase_run(plan, room, p, (int64_t)row, rows);
+        row_outputs_store(plan, room, (int64_t)row, rows);
+    }
+}
+
 /* Items are rows. */
 static void part_run(void *context, size_t begin, size_t end)
 {
     const struct row_plan *plan = context;
     struct room room;
     same_load(plan, &room);
-    for (size_t row = begin; row < end; row += plan->group) {
-        size_t rows = end - row < plan->group ? end - row : plan->group;
-        row_inputs_load(plan, &room, (int64_t)row, rows);
-        for (int p = 0; p < plan->phases.count; p++)
-            phase_run(plan, &room, p, (int64_t)row, rows);
-        row_outputs_store(plan, &room, (int64_t)row, rows);
+    rows_run(plan, &room, begin, end);
+}
+
+/* Items are chunks of rows: column_sums.h. */
+static void chunks_run(void *context, size_t begin, size_t end)
+{
+    struct row_plan *plan = context;
+    struct room room;
+    same_load(plan, &room);
+    for (size_t number = begin; number < end; number++) {
+        int64_t row = (int64_t)number * plan->sums->chunk_rows;
+        int64_t row_end = row + plan->sums->chunk_rows;
+        if (!gni_column_chunk_init(&room.chunk, plan->sums, (int64_t)number)) {
+            atomic_store(&plan->has_failed, true);
+            return;
+        }
+        rows_run(plan, &room, (size_t)row, (size_t)(row_end < plan->rows ? row_end : plan->rows));
+        gni_column_chunk_deinit(&room.chunk);
     }
 }
 
@@ -764,27 +824,63 @@ bool gni_cpu_rows_fit(int64_t rows, int64_t columns)
     return columns <= GNI_REDUCE_PART_COLUMNS || rows >= MANY_ROWS;
 }
 
-gn_status gni_cpu_run_rows(struct gni_program *program)
+static bool has_reductions(const struct gni_program *program)
+{
+    for (int s = 0; s < program->step_count; s++)
+        if (program->steps[s].kind == GNI_STEP_REDUCE)
+            return true;
+    return false;
+}
+
+static gn_status plan_run(struct row_plan *plan)
 {
     enum {
         PART = 4 * GNI_PART
     };
-    struct row_plan plan; /* large, and all that is read of it is set */
-    row_plan_make(&plan, program);
-    if (plan.register_count > REGISTERS_MOST || plan.listed_count > LISTED_MOST)
+    if (plan->register_count > REGISTERS_MOST || plan->listed_count > LISTED_MOST)
         return gni_error(GN_ERROR_COMPILATION,
-                         "a row program has %d values at a time, more than %d", plan.register_count,
-                         REGISTERS_MOST);
-    size_t grain = PART / plan.columns;
-    grain = grain < plan.group ? plan.group : grain - grain % plan.group;
-    gni_parallel_for((size_t)plan.rows, grain, part_run, &plan);
+                         "a row program has %d values at a time, more than %d",
+                         plan->register_count, REGISTERS_MOST);
+    if (plan->sums == NULL) {
+        size_t grain = PART / plan->columns;
+        grain = grain < plan->group ? plan->group : grain - grain % plan->group;
+        gni_parallel_for((size_t)plan->rows, grain, part_run, plan);
+        return GN_OK;
+    }
+    gni_parallel_for((size_t)plan->sums->chunks, 1, chunks_run, plan);
+    if (atomic_load(&plan->has_failed))
+        return gni_error_host_memory(plan->columns * sizeof(float));
+    gni_column_sums_finish(plan->sums);
     return GN_OK;
 }
 
-/* They have loops of their own, which read columns side by side. */
+gn_status gni_cpu_run_rows(struct gni_program *program)
+{
+    struct row_plan plan; /* large, and all that is read of it is set */
+    if (gni_column_sums_count(program) == 0) {
+        row_plan_make(&plan, program, NULL);
+        return plan_run(&plan);
+    }
+    if (program->output_count == 1 && !program->outputs[0].is_narrowed && !has_reductions(program))
+        return gni_cpu_sum_columns(program);
+    struct gni_column_sums sums;
+    GN_TRY(gni_column_sums_init(&sums, program));
+    row_plan_make(&plan, program, &sums);
+    gn_status status = plan_run(&plan);
+    gni_column_sums_deinit(&sums);
+    return status;
+}
+
+/* Chunks of rows keep all threads busy, or there is little to do. */
 bool gni_cpu_columns_fit(int64_t rows, int64_t columns)
 {
-    (void)rows;
-    (void)columns;
-    return false;
+    enum {
+        ELEMENTS_FEW = 1 << 16,
+        COLUMNS_LEAST = 64,
+        COLUMNS_MOST = 1 << 14,
+    };
+    if (columns < COLUMNS_LEAST || columns > COLUMNS_MOST || rows <= GNI_REDUCE_ROWS)
+        return false;
+    return rows * columns <= ELEMENTS_FEW ||
+           rows / gni_column_chunk_rows(columns) >= gni_parallel_get_threads();
 }
