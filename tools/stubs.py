@@ -98,6 +98,8 @@ def parse(signature: str) -> tuple[list[Parameter | None], str]:
 
 def type_of(parameter: Parameter) -> str:
     """The type of a parameter; "dims|Tensor" takes either."""
+    if parameter.kind == "sizes|None":
+        return "_Integers | Sequence[SupportsIndex | None]"
     return " | ".join(TYPES[kind] for kind in parameter.kind.split("|"))
 
 

@@ -30,7 +30,7 @@
  *
  * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
  * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL;
- * "number|sizes" an integer, or integers; "sizes|text" integers or a word, with a count of -1. Sizes with one number as
+ * "sizes|None" integers some of which may be None: GN_SIZE_NONE; "number|sizes" an integer, or integers; "sizes|text" integers or a word, with a count of -1. Sizes with one number as
  * their default have no integers then, and the number in operand.scalar.
  *
  * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
@@ -49,6 +49,8 @@ extern "C" {
 #endif
 
 /* What is passed for a parameter: the fields of its type. */
+#define GN_SIZE_NONE INT64_MIN
+
 typedef struct gn_argument {
     bool is_given;  /* false: None; the other fields are 0, but for a device */
     bool is_single; /* sizes, shapes: one integer that is no list of one */

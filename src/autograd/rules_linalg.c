@@ -368,7 +368,7 @@ static void svd_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
         gradients[0] = svd_gradient_of(s, usv, g);
 }
 
-/* V (diag(gL) + V^T gV / gaps) V^T */
+/* The symmetric part of V (diag(gL) + V^T gV / gaps) V^T: the matrix is symmetric, and so is its gradient. */
 static void eigh_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_scope *s = frame->scope;
@@ -385,7 +385,9 @@ static void eigh_gradient(const struct gni_rule_frame *frame, gn_tensor **gradie
                          : NULL;
     gn_operand diagonal = g_values != NULL ? gni_of(gni_as_columns(s, g_values)) : gni_integer(0);
     inside = gni_where(s, own, diagonal, gni_of(inside));
-    gradients[0] = product(s, v, product(s, inside, gni_turned(s, v)));
+    gn_tensor *made = product(s, v, product(s, inside, gni_turned(s, v)));
+    made = sum(s, made, gni_turned(s, made));
+    gradients[0] = gni_binary(s, GN_OP_MULTIPLY, gni_of(made), gni_floating(0.5));
 }
 
 /* ---- least squares --------------------------------------------------------------------------------------------------- */

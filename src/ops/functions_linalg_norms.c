@@ -137,8 +137,10 @@ static gn_tensor *summed(struct gni_scope *s, gn_tensor *x, const int dims[2], d
     gn_tensor *sums = gni_reduce(s, GN_REDUCE_SUM, sizes, UINT32_C(1) << along, true);
     if (!gni_scope_is_ok(s))
         return NULL;
-    gn_tensor *made = gni_reduce(s, p > 0 ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, sums,
-                                 UINT32_C(1) << across, true);
+    gn_reduction which = p < 0                     ? GN_REDUCE_MINIMUM
+                         : sums->sizes[across] > 0 ? GN_REDUCE_MAXIMUM
+                                                   : GN_REDUCE_SUM; /* of none: 0 */
+    gn_tensor *made = gni_reduce(s, which, sums, UINT32_C(1) << across, true);
     if (!gni_scope_is_ok(s))
         return NULL;
     int first = dims[0] < dims[1] ? dims[0] : dims[1], second = dims[0] + dims[1] - first;
@@ -152,13 +154,13 @@ static gn_tensor *matrix_norm(struct gni_scope *s, gn_tensor *x, struct order or
     gn_tensor *made = NULL;
     if (!gni_scope_is_ok(s))
         return NULL;
-    bool has_none = x->sizes[dims[isinf(p) ? 0 : 1]] == 0; /* sums, of which one is the largest */
+    bool has_none = x->sizes[dims[isinf(p) ? 0 : 1]] == 0; /* sums, of which one is the smallest */
     if (order.kind == FROBENIUS)
         return gni_vector_norm(s, x, 2, UINT32_C(1) << dims[0] | UINT32_C(1) << dims[1], is_kept);
     if (order.kind == NUMBER && size != 1 && size != 2 && !isinf(p))
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
                        "order %g is not supported: 1, 2, inf, or the negative ones", p);
-    if (order.kind == NUMBER && size != 2 && has_none)
+    if (order.kind == NUMBER && size != 2 && p < 0 && has_none)
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
                        "a matrix of shape %s without elements has no norm of order %g",
                        gni_shape_text(x->ndim, x->sizes).text, p);

@@ -266,11 +266,11 @@ static gn_tensor *powers_of(struct gni_scope *s, gn_tensor *x, int64_t count, bo
 static gn_tensor *vandermonde(struct gni_scope *s, gn_tensor *x, const gn_argument *n,
                               bool is_ascending)
 {
-    int64_t count = x->ndim > 0 ? x->sizes[x->ndim - 1] : 0;
-    if (n->is_given)
-        count = n->operand.scalar.integer;
-    if (x->ndim == 0)
-        gni_scope_fail(s, GN_ERROR_SHAPE, "a vector has at least one dimension");
+    if (x->ndim == 0 && gni_scope_is_ok(s))
+        x = gni_unsqueeze(s, x, 0);
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    int64_t count = n->is_given ? n->operand.scalar.integer : x->sizes[x->ndim - 1];
     if (count < 0)
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "N must be non-negative, not %lld",
                        (long long)count);

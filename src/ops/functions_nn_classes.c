@@ -220,6 +220,15 @@ static gn_status nll_loss_call(const gn_argument *a, gn_results *results)
 
 /* ---- margins between classes ------------------------------------------------------------------- */
 
+/* (C) for one class as (1, C), where the target has a dimension; () as (1). */
+static gn_tensor *examples_of(struct gni_scope *s, gn_tensor *x, const gn_tensor *target)
+{
+    if (gni_scope_is_ok(s) && x->ndim == 0)
+        x = gni_unsqueeze(s, x, 0);
+    bool is_one = gni_scope_is_ok(s) && x->ndim == 1 && target->ndim == 1 && target->sizes[0] == 1;
+    return is_one ? gni_unsqueeze(s, x, 0) : x;
+}
+
 static gn_status multi_margin_loss_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -227,6 +236,9 @@ static gn_status multi_margin_loss_call(const gn_argument *a, gn_results *result
     enum gni_loss_reduction reduction = gni_loss_reduction(&s, &a[7], &a[5], &a[6]);
     int64_t power = a[2].operand.scalar.integer;
     floating_check(&s, x);
+    x = examples_of(&s, x, target);
+    if (!gni_scope_is_ok(&s))
+        return gni_scope_close(&s);
     if (power != 1 && power != 2)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "p is 1 or 2, not %lld", (long long)power);
     if (x->ndim != 1 && x->ndim != 2)
@@ -253,6 +265,75 @@ static gn_status multi_margin_loss_call(const gn_argument *a, gn_results *result
     gn_tensor *kept = gni_where(&s, is_other, gni_of(apart), gni_integer(0));
     gn_tensor *rows = gni_reduce(&s, GN_REDUCE_MEAN, kept, UINT32_C(1) << (x->ndim - 1), false);
     return gni_scope_give(&s, gni_loss_reduce(&s, rows, reduction, x->dtype), results);
+}
+
+/* Whether a row of targets names a class before its first number below 0: (..., K) and (..., C). */
+static gn_tensor *named_of(struct gni_scope *s, gn_tensor *is_named, gn_tensor *classes,
+                           int64_t count)
+{
+    gn_tensor *numbers = gni_scope_is_ok(s) ? gni_arange(s, count, classes->device) : NULL;
+    gn_tensor *rows = gni_scope_is_ok(s) ? gni_unsqueeze(s, classes, classes->ndim) : NULL;
+    gn_tensor *is_it = gni_binary(s, GN_OP_EQUAL, gni_of(rows), gni_of(numbers));
+    gn_tensor *is_valid = gni_scope_is_ok(s) ? gni_unsqueeze(s, is_named, classes->ndim) : NULL;
+    is_it = gni_binary(s, GN_OP_LOGICAL_AND, gni_of(is_it), gni_of(is_valid));
+    return gni_scope_is_ok(s)
+               ? gni_reduce(s, GN_REDUCE_ANY, is_it, UINT32_C(1) << (is_it->ndim - 2), false)
+               : NULL;
+}
+
+/* The sum over classes k of the target and others c of max(0, 1 - x[k] + x[c]), over the number of classes. */
+static gn_status multilabel_margin_loss_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    gn_tensor *input = a[0].operand.tensor, *target = a[1].operand.tensor;
+    enum gni_loss_reduction reduction = gni_loss_reduction(&s, &a[4], &a[2], &a[3]);
+    floating_check(&s, input);
+    if (input->ndim > 2 ||
+        !gni_shape_is_equal(input->ndim, input->sizes, target->ndim, target->sizes))
+        gni_scope_fail(&s, GN_ERROR_SHAPE,
+                       "input has shape %s, and target %s: both are (C), or (N, C)",
+                       gni_shape_text(input->ndim, input->sizes).text,
+                       gni_shape_text(target->ndim, target->sizes).text);
+    if (gni_dtype_kind(target->dtype) != GNI_KIND_INTEGER)
+        gni_scope_fail(&s, GN_ERROR_TYPE, "target has the numbers of classes, integers, not %s",
+                       gni_dtypes[target->dtype].name);
+    gn_tensor *x = gni_scope_is_ok(&s) ? gni_wide(&s, input) : NULL;
+    if (gni_scope_is_ok(&s) && x->ndim == 0) {
+        x = gni_unsqueeze(&s, x, 0);
+        target = gni_unsqueeze(&s, target, 0);
+    }
+    if (!gni_scope_is_ok(&s))
+        return gni_scope_close(&s);
+    int last = x->ndim - 1;
+    int64_t count = x->sizes[last];
+    gn_tensor *is_end = gni_binary(&s, GN_OP_LESS, gni_of(target), gni_integer(0));
+    is_end = gni_scope_is_ok(&s) ? gni_cast(&s, is_end, GN_INT64) : NULL;
+    gn_tensor *ends = gni_scope_is_ok(&s) ? gni_cumsum(&s, is_end, last) : NULL;
+    gn_tensor *is_named = gni_binary(&s, GN_OP_EQUAL, gni_of(ends), gni_integer(0));
+    gn_tensor *classes = gni_where(&s, is_named, gni_of(target), gni_integer(0));
+    classes = gni_scope_is_ok(&s) ? gni_cast(&s, classes, GN_INT64) : NULL;
+    gn_tensor *is_own = named_of(&s, is_named, classes, count), *picked = NULL;
+    if (gni_scope_is_ok(&s))
+        s.status = gn_gather(x, last, classes, &picked);
+    picked = gni_scope_keep(&s, s.status, picked);
+    if (!gni_scope_is_ok(&s))
+        return gni_scope_close(&s);
+    gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(gni_unsqueeze(&s, x, last)),
+                                  gni_of(gni_unsqueeze(&s, picked, last + 1)));
+    apart = gni_at_least_number(&s, gni_binary(&s, GN_OP_ADD, gni_of(apart), gni_integer(1)), 0);
+    gn_tensor *is_other = gni_unary(&s, GN_OP_LOGICAL_NOT, is_own);
+    is_other = gni_scope_is_ok(&s) ? gni_unsqueeze(&s, is_other, last) : NULL;
+    is_named = gni_scope_is_ok(&s) ? gni_unsqueeze(&s, is_named, last + 1) : NULL;
+    gn_tensor *is_pair = gni_binary(&s, GN_OP_LOGICAL_AND, gni_of(is_other), gni_of(is_named));
+    apart = gni_where(&s, is_pair, gni_of(apart), gni_integer(0));
+    gn_tensor *rows =
+        gni_scope_is_ok(&s)
+            ? gni_reduce(&s, GN_REDUCE_SUM, apart, UINT32_C(3) << last, input->ndim == 0)
+            : NULL;
+    rows = gni_binary(&s, GN_OP_DIVIDE, gni_of(rows), gni_integer(count > 0 ? count : 1));
+    if (gni_scope_is_ok(&s) && input->ndim == 0)
+        rows = gni_reshape(&s, rows, 0, NULL);
+    return gni_scope_give(&s, gni_loss_reduce(&s, rows, reduction, input->dtype), results);
 }
 
 static gn_status multilabel_soft_margin_loss_call(const gn_argument *a, gn_results *results)
@@ -315,6 +396,13 @@ const gn_function gni_functions_nn_classes[] = {
      ">>> x = genesis.tensor([[0.5, 1.0, 0.0]])\n"
      ">>> genesis.nn.functional.multi_margin_loss(x, genesis.tensor([1]))\n"
      "tensor(0.1667)"},
+    {"nn.multilabel_margin_loss", NULL, "input: Tensor, target: Tensor, " REDUCED, 0,
+     multilabel_margin_loss_call,
+     "The sum of max(0, 1 - input[k] + input[c]) over the classes k of the target and all others c, "
+     "over the number of classes.\n\nA row of the target has the numbers of classes, then -1.",
+     ">>> x = genesis.tensor([0.1, 0.2, 0.4, 0.8])\n"
+     ">>> target = genesis.tensor([3, 0, -1, 1])\n"
+     ">>> genesis.nn.functional.multilabel_margin_loss(x, target)\ntensor(0.8500)"},
     {"nn.multilabel_soft_margin_loss", NULL,
      "input: Tensor, target: Tensor, weight: Tensor = None, " REDUCED, 0,
      multilabel_soft_margin_loss_call,

@@ -82,12 +82,13 @@ static void windows_take(struct gni_scope *s, struct images *images, const gn_ar
         gni_window_sizes(s, function, "dilation", dilation, count, 1, pool->dilation);
     memcpy(pool->image, images->image, sizeof pool->image);
     for (int d = 0; d < DIMENSIONS && gni_scope_is_ok(s); d++) {
-        if (pool->padding[d] > pool->kernel[d] / 2)
+        int64_t window = pool->dilation[d] * (pool->kernel[d] - 1) + 1;
+        if (pool->padding[d] > window / 2)
             gni_scope_fail(
                 s, GN_ERROR_INVALID_VALUE,
                 "%s: pad should be at most half of effective kernel size, but it is %lld "
                 "of %lld",
-                function, (long long)pool->padding[d], (long long)pool->kernel[d]);
+                function, (long long)pool->padding[d], (long long)window);
         int64_t places = gni_window_count(pool->image[d], pool->kernel[d], pool->stride[d],
                                           pool->padding[d], pool->dilation[d], is_ceil);
         pool->result[d] = images->result[d] = places;
@@ -96,7 +97,7 @@ static void windows_take(struct gni_scope *s, struct images *images, const gn_ar
                            "%s: given input size %lld. Calculated output size: 0. Output size is "
                            "too small: a window has %lld elements",
                            function, (long long)pool->image[d],
-                           (long long)(pool->dilation[d] * (pool->kernel[d] - 1) + 1));
+                           (long long)window);
             return;
         }
         struct gni_pool_window first = gni_pool_window(pool, d, 0);
@@ -140,10 +141,18 @@ static gn_status max_pool(const char *function, int count, const gn_argument *a,
     return maximum_give(&s, &images, &pool, gni_is_set(&a[6]), results);
 }
 
-/* What an adaptive function gives: `output_size` in each dimension. */
+/* What an adaptive function gives: `output_size` in each dimension; None is the size of the image. */
 static void parts_take(struct gni_scope *s, struct images *images, const gn_argument *sizes)
 {
-    gni_window_sizes(s, images->function, "output_size", sizes, images->count, 1, images->result);
+    gn_argument known = *sizes;
+    int64_t numbers[DIMENSIONS];
+    if (sizes->count == images->count && sizes->integers != NULL) {
+        const int64_t *image = images->image + DIMENSIONS - images->count;
+        for (int i = 0; i < images->count; i++)
+            numbers[i] = sizes->integers[i] == GN_SIZE_NONE ? image[i] : sizes->integers[i];
+        known.integers = numbers;
+    }
+    gni_window_sizes(s, images->function, "output_size", &known, images->count, 1, images->result);
 }
 
 static gn_status adaptive_max_pool(const char *function, int count, const gn_argument *a,
@@ -461,7 +470,7 @@ CALLS(adaptive_avg_pool)
     "bool = "                                                                                  \
     "False, count_include_pad: bool = True"
 #define MEAN_BY MEAN ", divisor_override: int = None"
-#define PARTS "input: Tensor, output_size: sizes"
+#define PARTS "input: Tensor, output_size: sizes|None"
 #define MAXIMUM_PARTS PARTS ", return_indices: bool = False -> Tensor or tensors"
 #define NORM                                                                                  \
     "input: Tensor, norm_type: number, kernel_size: sizes, stride: sizes = None, ceil_mode: " \
@@ -480,7 +489,7 @@ CALLS(adaptive_avg_pool)
     "The mean of each window. `count_include_pad` counts padding as elements of 0; " \
     "`ceil_mode` keeps a last window that is cut off."
 #define PARTS_TEXT(what) \
-    what " of each of `output_size` parts of nearly one size in each dimension."
+    what " of each of `output_size` parts of nearly one size in each dimension; None keeps the size."
 #define NORM_TEXT \
     "The norm of each window: the sum of x ** norm_type, to the power of 1 / norm_type."
 #define BACK_TEXT                                                                               \

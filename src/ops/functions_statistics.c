@@ -169,6 +169,17 @@ static gn_status std_mean_call(const gn_argument *a, gn_results *results)
 
 /* ---- norms and distances ----------------------------------------------------------------------- */
 
+/* Powers of absolute values. With p below 1 that of 0 has the gradient 0, though its slope is infinite. */
+static gn_tensor *powers_of(struct gni_scope *s, gn_tensor *sizes, double p)
+{
+    if (!gni_scope_is_ok(s) || p >= 1 || !gni_is_taped(sizes))
+        return gni_binary(s, GN_OP_POWER, gni_of(sizes), gni_floating(p));
+    gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(sizes), gni_integer(0));
+    sizes = gni_where(s, is_zero, gni_integer(1), gni_of(sizes));
+    gn_tensor *powers = gni_binary(s, GN_OP_POWER, gni_of(sizes), gni_floating(p));
+    return gni_where(s, is_zero, gni_floating(p < 0 ? INFINITY : 0), gni_of(powers));
+}
+
 gn_tensor *gni_vector_norm(struct gni_scope *s, gn_tensor *x, double p, uint32_t dims, bool is_kept)
 {
     if (p == 2) { /* in float64, where squares do not overflow */
@@ -184,8 +195,7 @@ gn_tensor *gni_vector_norm(struct gni_scope *s, gn_tensor *x, double p, uint32_t
     gn_tensor *sizes = gni_unary(s, GN_OP_ABSOLUTE, x);
     if (isinf(p))
         return gni_reduce(s, p > 0 ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, sizes, dims, is_kept);
-    gn_tensor *powers = gni_binary(s, GN_OP_POWER, gni_of(sizes), gni_floating(p));
-    return root_of(s, sum_of(s, powers, dims, is_kept), p);
+    return root_of(s, sum_of(s, powers_of(s, sizes, p), dims, is_kept), p);
 }
 
 static gn_status norm_call(const gn_argument *a, gn_results *results)

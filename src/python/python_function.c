@@ -57,6 +57,7 @@ enum {
     ALSO_TEXT = 2,
     ALSO_BOOL = 4,
     ALSO_SIZES = 8,
+    ALSO_NONE = 16,
 };
 
 struct parameter {
@@ -194,6 +195,7 @@ static const char *parameter_parse(const char *at, struct parameter *parameter,
                       : strcmp(also, "text") == 0  ? ALSO_TEXT
                       : strcmp(also, "bool") == 0  ? ALSO_BOOL
                       : strcmp(also, "sizes") == 0 ? ALSO_SIZES
+                      : strcmp(also, "None") == 0  ? ALSO_NONE
                                                    : 0;
     at = behind_spaces(at);
     parameter->is_required = *at != '=' && !parameter->is_rest;
@@ -549,9 +551,39 @@ static bool is_one_integer(PyObject *given)
     return !has_length;
 }
 
+/* Integers and None, each of which becomes GN_SIZE_NONE. */
+static int sizes_take(struct call_frame *frame, const struct parameter *parameter, PyObject *given,
+                      gn_argument *argument)
+{
+    Py_ssize_t count = PySequence_Size(given);
+    int64_t *values = frame->integers + frame->integer_count;
+    int room = INTEGERS_MOST - frame->integer_count, status = count < 0 ? -1 : 0;
+    if (count > room) {
+        PyErr_Format(PyExc_ValueError, "%s: %s has %zd elements", frame->name, parameter->name,
+                     count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count && status == 0; i++) {
+        PyObject *item = PySequence_GetItem(given, i);
+        status = item == NULL ? -1 : 0;
+        values[i] = GN_SIZE_NONE;
+        if (item != Py_None && status == 0) {
+            status = integer_take(frame, parameter, item, &values[i]);
+            values[i] += values[i] == GN_SIZE_NONE;
+        }
+        Py_XDECREF(item);
+    }
+    argument->integers = values;
+    argument->count = (int)count;
+    frame->integer_count += (int)count;
+    return status;
+}
+
 static int integers_take(struct call_frame *frame, const struct parameter *parameter,
                          PyObject *given, gn_argument *argument)
 {
+    if (parameter->also == ALSO_NONE && (PyTuple_Check(given) || PyList_Check(given)))
+        return sizes_take(frame, parameter, given, argument);
     int64_t *values = frame->integers + frame->integer_count;
     int room = INTEGERS_MOST - frame->integer_count;
     if (PyLong_CheckExact(given) && room > 0) {

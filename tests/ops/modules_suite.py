@@ -56,8 +56,14 @@ KNOWN = [
 ]
 
 
-def gradients_differ(theirs, ours, is_none_zero=False):
-    """What differs between gradients of one leaf, or None."""
+def largest(gradients):
+    """The largest absolute value of all gradients."""
+    sizes = [one.abs().nan_to_num().max() for one in gradients if one is not None and one.numel()]
+    return max(sizes, default=torch.zeros(())).item()
+
+
+def gradients_differ(theirs, ours, most, is_none_zero=False):
+    """What differs between gradients of one leaf, or None. `most` is the largest of all leaves."""
     if is_none_zero and theirs is not None and ours is None:
         ours = genesis.zeros(theirs.shape, dtype=getattr(genesis, str(theirs.dtype)[6:]))
     if is_none_zero and theirs is None and ours is not None:
@@ -68,7 +74,6 @@ def gradients_differ(theirs, ours, is_none_zero=False):
     found = difference(theirs, ours, theirs.dtype == torch.float64)
     if found or theirs.dtype == torch.float64 or theirs.numel() == 0:
         return found
-    most = theirs.abs().nan_to_num().max().item()
     if torch.isclose(ours, theirs, 1e-4, 2e-5 * most + 1e-7, equal_nan=True).all():
         return None
     return f"values: {words(theirs.flatten()[:4])}, here {words(ours.flatten()[:4])}"
@@ -325,7 +330,7 @@ class Sample:
             self.say("gradients", f"{where}{type(error).__name__}: {error}")
             return
         for number, pair in enumerate(zip(first, mine, strict=True)):
-            found = gradients_differ(*pair)
+            found = gradients_differ(*pair, largest(first))
             if found:
                 self.say("gradients", f"{where}leaf {number}: {found}")
                 return
@@ -356,7 +361,7 @@ class Sample:
         if error is not None:
             self.say("second", f"{where}{type(error).__name__}: {error}")
             return
-        found = [gradients_differ(*pair, True) for pair in zip(theirs, ours, strict=True)]
+        found = [gradients_differ(*pair, largest(theirs), True) for pair in zip(theirs, ours, strict=True)]
         for number, one in enumerate(found):
             if one:
                 self.say("second", f"{where}leaf {number}: {one}")
@@ -454,9 +459,8 @@ def compare_mistakes(info, dtype, training, device, say):
 
 
 def run(info, device, write):
-    if set(signature(info.module_cls).parameters) - set(
-        signature(getattr(genesis.nn, info.module_cls.__name__)).parameters
-    ):
+    names = {*signature(info.module_cls).parameters} - {"args", "kwargs"}
+    if names - {*signature(getattr(genesis.nn, info.module_cls.__name__)).parameters}:
         write("arguments", f"{signature(info.module_cls)}", "the constructor")
     for dtype in DTYPES:
         for training in (True, False) if info.train_and_eval_differ else (True,):

@@ -65,7 +65,66 @@ class ReLU(Module):
         return _listed(self.inplace)
 
 
-class ReLU6(Module):
+def _renamed(old: str, new: str, value: float) -> float:
+    """An argument by its old name."""
+    import warnings
+
+    warnings.warn(
+        f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=3
+    )
+    return value
+
+
+class Hardtanh(Module):
+    """x, but not below `min_val` and not above `max_val`.
+
+    Parameters
+    ----------
+    min_val : float
+        The lower bound.
+    max_val : float
+        The upper bound.
+    inplace : bool
+        Whether the input is overwritten.
+    min_value, max_value : float, optional
+        The bounds by their old names.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nn.Hardtanh()(genesis.tensor([-2.0, 2.0]))
+    tensor([-1.,  1.])
+    """
+
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
+        super().__init__()
+        if min_value is not None:
+            min_val = _renamed("min_value", "min_val", min_value)
+        if max_value is not None:
+            max_val = _renamed("max_value", "max_val", max_value)
+        if max_val <= min_val:
+            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: _C.Tensor) -> _C.Tensor:
+        """Compute the output."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return _listed(self.inplace, f"min_val={self.min_val}", f"max_val={self.max_val}")
+
+
+class ReLU6(Hardtanh):
     """``min(max(x, 0), 6)`` of each element.
 
     Parameters
@@ -81,8 +140,7 @@ class ReLU6(Module):
     """
 
     def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
+        super().__init__(0.0, 6.0, inplace)
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
@@ -380,42 +438,6 @@ class Hardsigmoid(Module):
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
         return F.hardsigmoid(input, self.inplace)
-
-
-class Hardtanh(Module):
-    """x, but not below `min_val` and not above `max_val`.
-
-    Parameters
-    ----------
-    min_val : float
-        The lower bound.
-    max_val : float
-        The upper bound.
-    inplace : bool
-        Whether the input is overwritten.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.nn.Hardtanh()(genesis.tensor([-2.0, 2.0]))
-    tensor([-1.,  1.])
-    """
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        if max_val <= min_val:
-            raise AssertionError(f"max_val ({max_val}) must be greater than min_val ({min_val})")
-        self.min_val = min_val
-        self.max_val = max_val
-        self.inplace = inplace
-
-    def forward(self, input: _C.Tensor) -> _C.Tensor:
-        """Compute the output."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        """The arguments."""
-        return _listed(self.inplace, f"min_val={self.min_val}", f"max_val={self.max_val}")
 
 
 class Hardshrink(Module):

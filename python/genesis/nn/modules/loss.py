@@ -636,10 +636,10 @@ class PoissonNLLLoss(_Loss):
         self.full = full
         self.eps = eps
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss."""
         return F.poisson_nll_loss(
-            input,
+            log_input,
             target,
             log_input=self.log_input,
             full=self.full,

@@ -127,9 +127,9 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input: _C.Tensor) -> _C.Tensor:
+    def forward(self, x: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """The arguments."""

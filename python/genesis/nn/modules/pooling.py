@@ -269,14 +269,6 @@ class _Adaptive(Module):
         super().__init__()
         self.output_size = output_size
 
-    def _sizes(self, input: _C.Tensor) -> Any:
-        """The size of the output: None is that of the input."""
-        size = self.output_size
-        if not isinstance(size, (tuple, list)) or None not in size:
-            return size
-        own = input.shape[-len(size) :]
-        return tuple(other if one is None else one for one, other in zip(size, own, strict=True))
-
     def extra_repr(self) -> str:
         """The arguments."""
         return f"output_size={self.output_size}"
@@ -299,7 +291,7 @@ class AdaptiveAvgPool1d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool1d(input, self._sizes(input))
+        return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_Adaptive):
@@ -319,7 +311,7 @@ class AdaptiveAvgPool2d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool2d(input, self._sizes(input))
+        return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_Adaptive):
@@ -339,7 +331,7 @@ class AdaptiveAvgPool3d(_Adaptive):
 
     def forward(self, input: _C.Tensor) -> _C.Tensor:
         """Compute the output."""
-        return F.adaptive_avg_pool3d(input, self._sizes(input))
+        return F.adaptive_avg_pool3d(input, self.output_size)
 
 
 class _AdaptiveMax(_Adaptive):
@@ -369,7 +361,7 @@ class AdaptiveMaxPool1d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool1d(input, self._sizes(input), self.return_indices)
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
@@ -384,7 +376,7 @@ class AdaptiveMaxPool2d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool2d(input, self._sizes(input), self.return_indices)
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
@@ -399,7 +391,7 @@ class AdaptiveMaxPool3d(_AdaptiveMax):
 
     def forward(self, input: _C.Tensor) -> Any:
         """Compute the output."""
-        return F.adaptive_max_pool3d(input, self._sizes(input), self.return_indices)
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _MaxUnpool(Module):

@@ -91,7 +91,11 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_arguments(self, dropout: float) -> None:
-        for name in ("hidden_size", "num_layers"):
+        for name in ("bias", "batch_first"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
+        for name in ("input_size", "hidden_size", "num_layers"):
             value = getattr(self, name)
             if not isinstance(value, int):
                 raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
@@ -162,6 +166,13 @@ class RNNBase(Module):
             raise RuntimeError(
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got "
                 f"{input.shape[-1]}"
+            )
+        dtype = getattr(self, self._weight_names[0][0]).dtype
+        if input.dtype != dtype and not genesis.is_autocast_enabled(input.device.type):
+            raise ValueError(
+                f"{type(self).__name__} input dtype ({input.dtype}) does not match weight dtype "
+                f"({dtype}). Convert input: input.to({dtype}), or convert model: "
+                f"model.to({input.dtype})"
             )
 
     def _check_state(self, state: Tensor, batch: int, size: int, name: str) -> None:

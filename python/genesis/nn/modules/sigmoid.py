@@ -171,6 +171,8 @@ class Softmax(Module):
     """
 
     def __init__(self, dim: int | None = None) -> None:
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
+            raise TypeError(f"dim must be an int or None, got {type(dim)}")
         super().__init__()
         self.dim = dim
 
@@ -227,6 +229,8 @@ class LogSoftmax(Module):
     """
 
     def __init__(self, dim: int | None = None) -> None:
+        if dim is not None and (isinstance(dim, bool) or not isinstance(dim, int)):
+            raise TypeError(f"dim must be an int or None, got {type(dim)}")
         super().__init__()
         self.dim = dim
 
