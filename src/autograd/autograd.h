@@ -156,6 +156,7 @@ gn_status gni_places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_de
 /* rules_losses.c */
 void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_binary_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_alignments_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* ---- the graph: graph_nodes.c ------------------------------------------------------------------------- */
 

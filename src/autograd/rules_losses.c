@@ -125,3 +125,18 @@ void gni_binary_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gr
         gradients[1] = gni_binary(s, GN_OP_MULTIPLY, gni_of(apart), gni_of(g));
     }
 }
+
+/* ---- alignments ------------------------------------------------------------------------------------ */
+
+/* (steps, sequences, states): the gradient of a sequence's loss, times what was computed with the loss. */
+void gni_alignments_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    gn_tensor *g = frame->given[0], *own = frame->results[1];
+    if (gni_is_taped(frame->inputs[0].tensor))
+        gni_scope_fail(s, GN_ERROR_UNSUPPORTED,
+                       "the gradient of ctc_loss has no gradient: create_graph is False");
+    if (g == NULL || !gni_scope_is_ok(s))
+        return;
+    gradients[0] = product(s, own, gni_of(gni_unsqueeze(s, g, 1)));
+}

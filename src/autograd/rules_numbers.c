@@ -457,6 +457,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_STANDARDIZE] = {.call = standardize_gradient, .saves_result = 3},
         [GNI_RULE_CLASS_LOSS] = {.call = gni_class_loss_gradient, .saves = 7, .saves_result = 2},
         [GNI_RULE_BINARY_LOSS] = {.call = gni_binary_loss_gradient, .saves = 3},
+        [GNI_RULE_ALIGNMENTS] = {.call = gni_alignments_gradient, .saves = 1, .saves_result = 2},
         [GNI_RULE_CUSTOM] = {.call = gni_custom_gradients},
         [GNI_RULE_MATMUL] = {.call = matmul_gradient, .saves = 3},
         [GNI_RULE_CONVOLUTION] = {.call = gni_convolution_gradient, .saves = 3},

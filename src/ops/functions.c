@@ -18,6 +18,7 @@ const gn_function *gn_function_table(int index)
         gni_functions_nn_dropout,     gni_functions_nn_embeddings,   gni_functions_nn_norms,
         gni_functions_nn_resampling,  gni_functions_nn_classes,      gni_functions_nn_margins,
         gni_functions_nn_recurrent,   gni_functions_nn_rotary,       gni_functions_nn_grids,
+        gni_functions_nn_ctc,
     };
     return index >= 0 && index < (int)(sizeof tables / sizeof *tables) ? tables[index] : NULL;
 }

@@ -37,6 +37,7 @@ extern const gn_function gni_functions_nn_dropout[];
 extern const gn_function gni_functions_nn_embeddings[];
 extern const gn_function gni_functions_nn_layers[];
 extern const gn_function gni_functions_nn_classes[];
+extern const gn_function gni_functions_nn_ctc[];
 extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_norms[];
 extern const gn_function gni_functions_nn_grids[];

@@ -2,7 +2,8 @@
  * functions_nn_resampling.c: genesis.nn.functional: images in other sizes, and their channels in other orders.
  *
  * A size is changed one dimension after the other: each new place is a sum of a few old ones ("taps"), whose numbers and
- * weights are computed on the device, in the type that elements are computed in.
+ * weights are computed on the device, in the type that elements are computed in. With `antialias` a new place of a smaller
+ * image is a mean of many old ones: that is a product with a matrix of weights.
  */
 #include "ops/convolution.h"
 #include "ops/functions.h"
@@ -160,6 +161,52 @@ static gn_tensor *resized(struct gni_scope *s, gn_tensor *x, int dim, const stru
     return sum;
 }
 
+/* 1 - |t|, or the cubic with a = -1/2; 0 from 1 or 2 on. */
+static gn_tensor *filter_of(struct gni_scope *s, gn_tensor *t, bool is_cubic)
+{
+    gn_tensor *far = gni_scope_is_ok(s) ? gni_unary(s, GN_OP_ABSOLUTE, t) : NULL;
+    if (!is_cubic)
+        return of_number(s, GN_OP_MAXIMUM, from_number(s, 1, far), 0);
+    gn_tensor *near = of_number(s, GN_OP_SUBTRACT, of_number(s, GN_OP_MULTIPLY, far, 1.5), 2.5);
+    near = of_number(s, GN_OP_ADD, times(s, times(s, near, far), far), 1); /* (1.5 t - 2.5) t t + 1 */
+    gn_tensor *made = of_number(s, GN_OP_ADD, of_number(s, GN_OP_MULTIPLY, far, -0.5), 2.5);
+    made = times(s, of_number(s, GN_OP_SUBTRACT, times(s, made, far), 4), far);
+    made = of_number(s, GN_OP_ADD, made, 2); /* ((-t / 2 + 2.5) t - 4) t + 2 */
+    gn_tensor *is_out = of_number(s, GN_OP_GREATER_EQUAL, far, 2);
+    made = gni_where(s, is_out, gni_floating(0), gni_of(made));
+    return gni_where(s, of_number(s, GN_OP_LESS, far, 1), gni_of(near), gni_of(made));
+}
+
+/* The weights of old elements in new ones, (to, from), as a type: each row has the sum 1. */
+static gn_tensor *smooth_weights(struct gni_scope *s, const struct change *change, gn_dtype dtype,
+                                 gn_device *device)
+{
+    gn_tensor *rows = gni_scope_is_ok(s) ? gni_arange(s, change->to, device) : NULL;
+    rows = gni_scope_is_ok(s) ? gni_cast(s, rows, GN_FLOAT64) : NULL;
+    rows = of_number(s, GN_OP_MULTIPLY, of_number(s, GN_OP_ADD, rows, 0.5), change->scale);
+    rows = gni_scope_is_ok(s) ? gni_unsqueeze(s, rows, 1) : NULL;
+    gn_tensor *columns = gni_scope_is_ok(s) ? gni_arange(s, change->from, device) : NULL;
+    columns = gni_scope_is_ok(s) ? gni_cast(s, columns, GN_FLOAT64) : NULL;
+    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT,
+                                  gni_of(of_number(s, GN_OP_ADD, columns, 0.5)), gni_of(rows));
+    if (change->scale > 1)
+        apart = of_number(s, GN_OP_DIVIDE, apart, change->scale);
+    gn_tensor *weights = filter_of(s, apart, change->way == CUBIC);
+    gn_tensor *sums = gni_scope_is_ok(s) ? gni_reduce(s, GN_REDUCE_SUM, weights, 2, true) : NULL;
+    weights = gni_binary(s, GN_OP_DIVIDE, gni_of(weights), gni_of(sums));
+    return gni_scope_is_ok(s) ? gni_cast(s, weights, dtype) : NULL;
+}
+
+/* A dimension of (images, channels, height, width) in another size, without aliases. */
+static gn_tensor *smoothed(struct gni_scope *s, gn_tensor *x, int dim, const struct change *change)
+{
+    gn_tensor *weights = smooth_weights(s, change, x->dtype, x->device);
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    return dim == 3 ? gni_matmul(s, x, gni_transpose(s, weights, 0, 1))
+                    : gni_matmul(s, weights, x);
+}
+
 /* ---- interpolate ------------------------------------------------------------------------------------- */
 
 struct interpolation {
@@ -246,12 +293,13 @@ static void interpolation_take(struct gni_scope *s, const gn_argument *a,
         gni_scope_fail(
             s, GN_ERROR_INVALID_VALUE,
             "interpolate: recompute_scale_factor is not meaningful with an explicit size");
-    if (gni_is_set(&a[6]))
-        gni_scope_fail(
-            s, GN_ERROR_UNSUPPORTED,
-            "interpolate: antialias=True is not supported: blur the image before, or use "
-            "mode='area'");
-    if (!gni_dtype_is_floating(input->dtype))
+    if (gni_is_set(&a[6]) && (made->count != 2 || (made->mode != NULL && made->mode->way != LINEAR &&
+                                                   made->mode->way != CUBIC)))
+        gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
+                       "interpolate: antialias is of the modes bilinear and bicubic, and of 4D "
+                       "input");
+    bool is_byte = input->dtype == GN_UINT8 && made->mode != NULL && made->mode->way != AREA;
+    if (!gni_dtype_is_floating(input->dtype) && !is_byte)
         gni_scope_fail(s, GN_ERROR_TYPE,
                        "interpolate: the input is %s: convert it to a floating type",
                        gni_dtypes[input->dtype].name);
@@ -287,6 +335,8 @@ static gn_status interpolate_call(const gn_argument *a, gn_results *results)
     }
     bool is_copy = plan.mode->way == NEAREST || plan.mode->way == NEAREST_EXACT;
     gn_tensor *made = is_copy ? input : gni_wide(&s, input);
+    if (!is_copy && input->dtype == GN_UINT8)
+        made = gni_cast(&s, input, GN_FLOAT32);
     for (int i = plan.count - 1; i >= 0 && gni_scope_is_ok(&s); i--) {
         int d = DIMENSIONS - plan.count + i;
         struct change change = {plan.mode->way, plan.from[d], plan.to[d], 0, has_corners};
@@ -296,8 +346,12 @@ static gn_status interpolate_call(const gn_argument *a, gn_results *results)
             change.scale =
                 plan.factors[d] > 0 ? 1 / plan.factors[d] : (double)change.from / (double)change.to;
         if (change.from != change.to || (!has_corners && change.scale != 1))
-            made = resized(&s, made, 2 + i, &change);
+            made = gni_is_set(&a[6]) ? smoothed(&s, made, 2 + i, &change)
+                                     : resized(&s, made, 2 + i, &change);
     }
+    if (!is_copy && input->dtype == GN_UINT8)
+        made = clamped(&s, gni_unary(&s, GN_OP_FLOOR, of_number(&s, GN_OP_ADD, made, 0.5)),
+                       gni_integer(0), gni_integer(255));
     made = gni_scope_is_ok(&s) ? gni_cast(&s, made, input->dtype) : NULL;
     if (made == input && gni_scope_is_ok(&s))
         made = gni_clone(&s, input);
@@ -429,7 +483,9 @@ const gn_function gni_functions_nn_resampling[] = {
      "dimensions, 'bicubic', or 'area', which takes means. `align_corners` keeps the centers of "
      "the "
      "first and the last elements where they are, instead of the borders of the image. "
-     "`recompute_scale_factor` takes the scale from the sizes. `antialias` must be False.",
+     "`recompute_scale_factor` takes the scale from the sizes. With `antialias` the elements of a "
+     "smaller image are means over all that they stand for ('bilinear' and 'bicubic'). Images of "
+     "uint8 are rounded.",
      ">>> x = genesis.tensor([[[0.0, 1.0]]])\n"
      ">>> genesis.nn.functional.interpolate(x, 4, mode=\"linear\").tolist()\n"
      "[[[0.0, 0.25, 0.75, 1.0]]]"},

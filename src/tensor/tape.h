@@ -60,6 +60,7 @@ enum gni_rule {
     GNI_RULE_STANDARDIZE, /* struct gni_standardize_details: rows over their deviation, and 1 over that */
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
     GNI_RULE_BINARY_LOSS, /* none */
+    GNI_RULE_ALIGNMENTS,  /* none: losses, and the gradients of their sum */
     GNI_RULE_CHOLESKY,    /* of those that follow: struct gni_linalg_details */
     GNI_RULE_LU,
     GNI_RULE_SOLVE,
