@@ -48,8 +48,14 @@ SECONDS = 300  # for a module
 DTYPES = (torch.float32, torch.float64)
 
 # Differences that are meant: module, kind, what is in the text, and why.
-INTERNAL = ("activation_relu_or_gelu", "call_super_init", "use_nested_tensor")  # attributes of PyTorch's own fast paths
+INTERNAL = (
+    "activation_relu_or_gelu",
+    "call_super_init",
+    "use_nested_tensor",
+)  # attributes of PyTorch's own fast paths
 KNOWN = [
+    ("CTCLoss", "gradients", "", "PyTorch's is that of log_softmax()'s input"),
+    ("CTCLoss", "values", "strided", "PyTorch ignores the stride of targets in a row"),
     ("Transformer*", "strides", "", "rows are added up contiguously, and stay so"),
     ("*", "text", "NonDynamicallyQuantizableLinear", "nothing is quantized: it is a Linear"),
     ("*", "error", "^RuntimeError.*here (Type|Value)Error", "a wrong type or value is named so"),
@@ -147,6 +153,7 @@ class Sample:
         self.ours_class = getattr(genesis.nn, info.module_cls.__name__)
         self.made, self.forward = sample.constructor_input, sample.forward_input
         self.dtype, self.training, self.device = dtype, training, device
+        self.is_lazy = info.is_lazy
         self.has_second = dtype == torch.float64 and info.supports_gradgrad
         self.mine = getattr(genesis, str(dtype)[6:])
 
@@ -159,13 +166,27 @@ class Sample:
         arguments = theirs_given(list(self.made.args), [])
         options = {key: theirs_given(one, []) for key, one in self.made.kwargs.items()}
         module = self.theirs_class(*arguments, **{**options, **more})
-        return tamed(module.to(self.dtype).train(self.training))
+        module = tamed(module.to(self.dtype).train(self.training))
+        if self.is_lazy:
+            self.lazy_text = f"{module}, {list(module.state_dict())}"
+            args, named = theirs_given(list(self.forward.args), []), self.forward.kwargs.items()
+            with torch.no_grad():
+                module(*args, **{key: theirs_given(one, []) for key, one in named})
+        return module
 
     def ours(self, **more):
         arguments = given(list(self.made.args), self.device, [])
         options = {key: given(one, self.device, []) for key, one in self.made.kwargs.items()}
         module = self.ours_class(*arguments, **{**options, **more})
-        return tamed(module.to(self.device).to(self.mine).train(self.training))
+        module = tamed(module.to(self.device).to(self.mine).train(self.training))
+        if self.is_lazy:
+            text = f"{module}, {list(module.state_dict())}"
+            if text != self.lazy_text:
+                raise AssertionError(f"{self.lazy_text}, here {text}")
+            args, named = given(list(self.forward.args), self.device, []), self.forward.kwargs
+            with genesis.no_grad():
+                module(*args, **{key: given(one, self.device, []) for key, one in named.items()})
+        return module
 
     def pair(self):
         """Both modules with the same parameters, or (None, None) where both refuse."""
@@ -239,12 +260,14 @@ class Sample:
         leaves, mine = [], []
         values = [list(self.forward.args), dict(self.forward.kwargs)]
         args, options = values[0], values[1]
-        theirs = theirs_given(args, leaves), {
-            key: theirs_given(one, leaves) for key, one in options.items()
-        }
-        ours = given(args, self.device, mine), {
-            key: given(one, self.device, mine) for key, one in options.items()
-        }
+        theirs = (
+            theirs_given(args, leaves),
+            {key: theirs_given(one, leaves) for key, one in options.items()},
+        )
+        ours = (
+            given(args, self.device, mine),
+            {key: given(one, self.device, mine) for key, one in options.items()},
+        )
 
         def apart(value):
             """The same elements, every second place."""
@@ -352,16 +375,21 @@ class Sample:
         kept = [n for n, i in enumerate(chosen) if mine[i].requires_grad]
         my_seeds = [copied(seeds[n], self.device) for n in kept]
         ours, error = outcome(
-            lambda: genesis.autograd.grad(
-                [mine[chosen[n]] for n in kept], my_leaves, my_seeds, allow_unused=True
+            lambda: (
+                genesis.autograd.grad(
+                    [mine[chosen[n]] for n in kept], my_leaves, my_seeds, allow_unused=True
+                )
+                if kept
+                else [None] * len(theirs)
             )
-            if kept
-            else [None] * len(theirs)
         )
         if error is not None:
             self.say("second", f"{where}{type(error).__name__}: {error}")
             return
-        found = [gradients_differ(*pair, largest(theirs), True) for pair in zip(theirs, ours, strict=True)]
+        found = [
+            gradients_differ(*pair, largest(theirs), True)
+            for pair in zip(theirs, ours, strict=True)
+        ]
         for number, one in enumerate(found):
             if one:
                 self.say("second", f"{where}leaf {number}: {one}")
@@ -417,7 +445,10 @@ def compare_beginnings(sample, say, times=40):
         noise = 6 * max(spread, 1e-12) / theirs.numel() ** 0.5
         is_near = abs((theirs.mean() - ours.mean()).item()) <= noise
         if not is_near or abs(spread - mine) > 2 * noise or abs(far[0] - far[1]) > far[0] * 0.4:
-            say("beginning", f"{name}: spread {spread:.4}, most {far[0]:.4}, here {mine:.4}, {far[1]:.4}")
+            say(
+                "beginning",
+                f"{name}: spread {spread:.4}, most {far[0]:.4}, here {mine:.4}, {far[1]:.4}",
+            )
 
 
 def compare_mistakes(info, dtype, training, device, say):

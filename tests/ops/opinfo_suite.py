@@ -67,7 +67,9 @@ LEFT_OUT += "as_strided.partial_views"
 
 # Entries that take their arguments in another order than the function.
 OURS = {
-    "linalg.lstsq.grad_oriented": lambda a, b, driver: genesis.linalg.lstsq(a, b, driver=driver)[:2],
+    "linalg.lstsq.grad_oriented": lambda a, b, driver: genesis.linalg.lstsq(a, b, driver=driver)[
+        :2
+    ],
     "linalg.pinv.singular": lambda a, b: genesis.linalg.pinv(a @ b.mT),
     "polygamma": lambda input, n: genesis.polygamma(n, input),
     "einsum": lambda operands, equation: genesis.einsum(equation, *operands),
@@ -114,6 +116,7 @@ HOMES = {
     "nn.functional": genesis.nn.functional,
     "special": getattr(genesis, "special", genesis),
 }
+
 
 class UnsupportedError(Exception):
     """A sample with something that Genesis has no word for: complex numbers, sparse layouts."""

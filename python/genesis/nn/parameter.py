@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 def _data_of(data: _C.Tensor | None, name: str) -> _C.Tensor:
@@ -96,6 +96,106 @@ class Buffer(_C.Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _restore, (type(self), self.data, self.requires_grad, dict(self.__dict__))
+
+
+# ---- what has no shape yet ----
+
+
+class _Uninitialized(_C.Tensor):
+    """What parameters and buffers of lazy modules have in common before their shape is known."""
+
+    cls_to_become: Any
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a parameter or a buffer of a shape, whose elements are not set yet."""
+        needs_gradient = self.requires_grad
+        self.requires_grad_(False)
+        self.data = _C.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
+        self.__class__ = self.cls_to_become
+        self.requires_grad_(needs_gradient)
+
+    @property
+    def shape(self) -> Any:
+        """An error: there is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. Call `forward` to "
+            "initialize the parameters before accessing their attributes."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter of a lazy module, whose shape is not known before the first call.
+
+    Parameters
+    ----------
+    requires_grad : bool
+        Whether it will be trained.
+    device, dtype : optional
+        Of the parameter.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> weight = genesis.nn.parameter.UninitializedParameter()
+    >>> weight.materialize((2, 3))
+    >>> weight.shape
+    (2, 3)
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        """Make one without elements."""
+        return _C._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(_Uninitialized, Buffer):
+    """A buffer of a lazy module, whose shape is not known before the first call.
+
+    Parameters
+    ----------
+    requires_grad : bool
+        Whether it needs a gradient.
+    device, dtype : optional
+        Of the buffer.
+    persistent : bool
+        Whether ``state_dict()`` has it.
+    """
+
+    cls_to_become = Buffer
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        """Make one without elements."""
+        made = _C._make_subclass(cls, _C.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
+        if id(self) not in memo:
+            parts = self.requires_grad, self.device, self.dtype, self.persistent
+            memo[id(self)] = type(self)(*parts)
+        return memo[id(self)]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether it is a parameter or a buffer without a shape."""
+    return isinstance(param, _Uninitialized)
 
 
 def _restore(

@@ -7,6 +7,7 @@ from genesis.nn.modules import (
     conv,
     distance,
     dropout,
+    lazy,
     loss,
     normalization,
     original,
@@ -26,6 +27,7 @@ from genesis.nn.modules.conv import *  # noqa: F403
 from genesis.nn.modules.distance import *  # noqa: F403
 from genesis.nn.modules.dropout import *  # noqa: F403
 from genesis.nn.modules.flatten import Flatten, Identity, Unflatten
+from genesis.nn.modules.lazy import *  # noqa: F403
 from genesis.nn.modules.linear import Bilinear, Linear
 from genesis.nn.modules.loss import *  # noqa: F403
 from genesis.nn.modules.module import Module
@@ -61,6 +63,7 @@ for _layers in (
     conv,
     distance,
     dropout,
+    lazy,
     loss,
     normalization,
     original,

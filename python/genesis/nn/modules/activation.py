@@ -70,7 +70,9 @@ def _renamed(old: str, new: str, value: float) -> float:
     import warnings
 
     warnings.warn(
-        f"keyword argument `{old}` is deprecated and renamed to `{new}`", FutureWarning, stacklevel=3
+        f"keyword argument `{old}` is deprecated and renamed to `{new}`",
+        FutureWarning,
+        stacklevel=3,
     )
     return value
 

@@ -7,11 +7,15 @@ from genesis.nn.modules.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from genesis import Tensor
 
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
@@ -21,6 +25,7 @@ __all__ = [
     "L1Loss",
     "MSELoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
     "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
@@ -28,6 +33,7 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]
 
 
@@ -765,4 +771,123 @@ class TripletMarginLoss(_Loss):
             eps=self.eps,
             swap=self.swap,
             reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """:class:`TripletMarginLoss` with a distance of your own.
+
+    Parameters
+    ----------
+    distance_function : callable, optional
+        The distances of two tensors; None: the Euclidean ones.
+    margin : float
+        How far apart is far enough.
+    swap : bool
+        Whether the positive's distance to the negative counts where it is less.
+    reduction : str
+        ``"none"``, ``"mean"`` or ``"sum"`` of the elements' losses.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> zero, one = genesis.zeros(1, 2), genesis.ones(1, 2)
+    >>> far = lambda a, b: (a - b).abs().sum(1)
+    >>> genesis.nn.TripletMarginWithDistanceLoss(distance_function=far, margin=3.0)(zero, zero, one)
+    tensor(1.)
+    """
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(f"margin must be greater than 0, got {margin}")
+        self.distance_function = (
+            F.pairwise_distance if distance_function is None else distance_function
+        )
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Compute the loss."""
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class MultiLabelMarginLoss(_Loss):
+    """The margins between the classes of a target and all others.
+
+    Parameters
+    ----------
+    size_average, reduce : bool, optional
+        Deprecated: reduction says it.
+    reduction : str
+        ``"none"``, ``"mean"`` or ``"sum"`` of the elements' losses.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x, target = genesis.tensor([0.1, 0.2, 0.4, 0.8]), genesis.tensor([3, 0, -1, 1])
+    >>> genesis.nn.MultiLabelMarginLoss()(x, target)
+    tensor(0.8500)
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class CTCLoss(_Loss):
+    """The loss of sequences whose alignment is not known: connectionist temporal classification.
+
+    Parameters
+    ----------
+    blank : int
+        The class that stands for nothing.
+    reduction : str
+        ``"none"``, ``"mean"`` or ``"sum"`` of the sequences' losses; ``"mean"`` divides each by
+        the length of its target first.
+    zero_infinity : bool
+        Whether targets that are too long count nothing, instead of infinitely much.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> log_probs = genesis.tensor([[0.5, 0.5], [0.5, 0.5]]).log()
+    >>> genesis.nn.CTCLoss()(log_probs, genesis.tensor([1]), 2, 1)
+    tensor(0.2877)
+    """
+
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        """Compute the loss: see :func:`~genesis.nn.functional.ctc_loss`."""
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
         )
