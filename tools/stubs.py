@@ -274,6 +274,7 @@ def make_package(package: Path, extension: str) -> str:
         "ndarray",
         "nn",
         "optim",
+        "special",
         "utils",
     ]
     lines += [f"    {name} as {name}," for name in modules] + [")"]

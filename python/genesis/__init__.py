@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from genesis import nn as nn
     from genesis import optim as optim
     from genesis import random as random
+    from genesis import special as special
     from genesis import utils as utils
     from genesis import version as version
     from genesis._explain import explain as explain
@@ -212,6 +213,7 @@ def __getattr__(name: str) -> Any:
         "nn",
         "optim",
         "random",
+        "special",
         "utils",
         "version",
     ):
@@ -266,6 +268,7 @@ def __dir__() -> list[str]:
         "ndarray",
         "nn",
         "optim",
+        "special",
         "utils",
     }
     from genesis import _torch_names

@@ -78,7 +78,8 @@ OURS = {
     "where": lambda input, condition, other: genesis.where(condition, input, other),
 }
 
-# Differences that are meant: operation, kind, what is in the text, and why.
+# Differences that are meant: operation, kind, what is in the text, which ends with the type as in
+# UINT8, and why.
 KNOWN = [
     ("*", "refused", "lie at one address", "PyTorch writes to such views without seeing it"),
     ("*", "refused", "does not fit a tensor of", "out= is not resized"),
@@ -87,11 +88,27 @@ KNOWN = [
     ("*", "accepted", "out tensor to have dtype|dtype for input and out", "out= may be wider"),
     ("*", "accepted", "dtype to be equal to src.dtype", "values are converted as copy_() does"),
     ("*", "accepted", "single memory location", "a view is whole when it comes to a GPU"),
+    ("*", "refused", "convert it to a floating type|floating numbers, not", "layers are of those"),
+    ("*", "refused", "there are no sparse gradients", "there are none"),
     ("addmv|baddbmm", "dtype|refused", "float32", "factors with fractions make fractions"),
     ("all|any", "dtype", "uint8", "the answer is bool, of uint8 as well"),
     ("aminmax", "accepted", "must not overlap", "the second stays"),
     ("arange", "accepted", "inconsistent with step", "it is empty, as Python's range is"),
     ("float_power", "accepted", "requires dtype Double", "results are stored as floating numbers"),
+    ("linalg.cross", "accepted", "must have", "the inputs are broadcast"),
+    ("nn.functional.batch_norm", "refused", "at least a batch and", "of no dimensions"),
+    ("nn.functional.grid_sample", "refused", "bicubic", "of 4D input alone"),
+    ("nn.functional.grid_sample", "values", "FLOAT16$", "coordinates are computed in float32"),
+    ("nn.functional.group_norm", "accepted", "greater than 0", "nothing is divided by 0"),
+    ("nn.functional.hardtanh", "dtype", "", "bounds with fractions make fractions"),
+    ("nn.functional.hardtanh", "accepted", "cannot be greater", "the upper one wins, as in clamp()"),
+    ("nn.functional.interpolate*", "accepted", "not implemented for", "halves have antialias"),
+    ("nn.functional.interpolate*|*upsample*", "values", "UINT8$", "it is rounded once"),
+    ("nn.functional.m*pool*", "accepted", "Expected", "of no images nothing is computed"),
+    ("nn.functional.scaled_dot*", "values", "FLOAT16$", "probabilities are rounded"),
+    ("nn.functional.softsign", "values", " INT8$", "1 more than 127 is 128"),
+    ("*_distance|*_loss", "values", "UINT8$", "differences of bytes are not bytes"),
+    ("special.polygamma*", "values", "here inf", "at a pole it is infinite"),
     ("histc", "values", "", "PyTorch divides halves as halves"),
     ("index_add", "accepted", "source tensor shape", "the source is broadcast"),
     ("narrow", "accepted", "0-dim integral", "True is an integer"),
@@ -102,6 +119,14 @@ KNOWN = [
 
 
 KNOWN_GRADIENTS = [
+    ("nn.functional.ctc_loss", "values", "", "PyTorch's is that of log_softmax()'s input"),
+    ("nn.functional.ctc_loss", "none", "has no gradient", "PyTorch has no second one, either"),
+    ("linalg.eigvalsh", "values", "FLOAT32$", "eigenvectors are rounded"),
+    ("nn.functional.scaled_dot*", "values", "FLOAT16$", "probabilities are rounded"),
+    ("linalg.lstsq*", "lost", "", "residuals, and what is no number, have no gradient"),
+    ("linalg.matrix_power", "lost", "", "the power 0 is the identity, which needs none"),
+    ("linalg.norm*", "second", "nan, here 0.0", "at 0 it is 0, as the first one"),
+    ("linalg.slogdet", "lost", "", "the sign has none"),
     ("cov", "values|second", "", "weights of float32 are float64 here, and not rounded between"),
 ]
 
@@ -114,7 +139,7 @@ HOMES = {
     "": genesis,
     "linalg": genesis.linalg,
     "nn.functional": genesis.nn.functional,
-    "special": getattr(genesis, "special", genesis),
+    "special": genesis.special,
 }
 
 
@@ -650,7 +675,8 @@ def main() -> int:
         shown: Counter[str] = Counter()
         for kind, text, where, _ in found:
             is_fine = kind in ("same", "unsupported", "lenient")
-            why = None if is_fine else known(name, kind, text, rows)
+            dtype = where.partition(", ")[2].partition(" ")[0].rstrip(":").upper()
+            why = None if is_fine else known(name, kind, f"{text} {dtype}", rows)
             kind = kind if why is None else "known"
             total[kind] += 1
             shown[kind] += 1

@@ -2,6 +2,7 @@
 
 from genesis.nn.modules import (
     activation,
+    adaptive,
     attention,
     batchnorm,
     conv,
@@ -20,6 +21,7 @@ from genesis.nn.modules import (
     transformer,
 )
 from genesis.nn.modules.activation import *  # noqa: F403
+from genesis.nn.modules.adaptive import *  # noqa: F403
 from genesis.nn.modules.attention import *  # noqa: F403
 from genesis.nn.modules.batchnorm import *  # noqa: F403
 from genesis.nn.modules.container import ModuleDict, ModuleList, Sequential
@@ -58,6 +60,7 @@ __all__ = [
 
 for _layers in (
     activation,
+    adaptive,
     attention,
     batchnorm,
     conv,
