@@ -20,7 +20,34 @@ def maximum(name: str, shape: tuple[int, ...], size: Any, **words: Any) -> Sampl
     return Sample(f"nn.functional.{name}", (leaf(*shape), size), words, is_tied=False)
 
 
+def with_places(name: str, shape: tuple[int, ...]) -> Sample:
+    """The values of a function that gives indices as well."""
+
+    def call(x: genesis.Tensor, size: int) -> genesis.Tensor:
+        return getattr(genesis.nn.functional, name)(x, size)[0]
+
+    words = {"call": call, "is_tied": False, "is_plain": True}
+    return Sample(f"nn.functional.{name}", (leaf(*shape), 2), {}, **words)
+
+
 SAMPLES: list[Sample] = [
+    *[
+        with_places(f"{kind}max_pool{count}d_with_indices", (1, 2, 4, 3, 2)[: count + 2])
+        for kind in ("", "adaptive_")
+        for count in (1, 2, 3)
+    ],
+    *[
+        Sample(
+            "nn.functional.interpolate",
+            (leaf(1, 2, 5, 4), size),
+            {"mode": mode, "antialias": True},
+            is_plain=True,
+        )
+        for mode in ("bilinear", "bicubic")
+        for size in (3, 6)
+    ],
+    Sample("nn.functional.upsample_nearest", (leaf(1, 2, 3), 5), {}, is_plain=True),
+    Sample("nn.functional.upsample_bilinear", (leaf(1, 2, 3, 4), 5), {}, is_plain=True),
     maximum("max_pool1d", (2, 2, 7), 3, stride=2, padding=1),
     maximum("max_pool2d", (1, 2, 5, 4), (3, 2), stride=(2, 1), padding=1, ceil_mode=True),
     maximum("max_pool2d", (2, 5, 5), 2, dilation=2),

@@ -434,7 +434,7 @@ WRONG = [
     (lambda: linalg.norm(BATCH, dim=(0, 1, 2)), ValueError, "length 1 or 2"),
     (lambda: linalg.matrix_norm(ONE, 3), ValueError, "order 3 is not supported"),
     (lambda: linalg.matrix_norm(ONE, dim=(0, -2)), ValueError, "must be different"),
-    (lambda: linalg.matrix_norm(genesis.ones(0, 2), math.inf), ValueError, "without elements"),
+    (lambda: linalg.matrix_norm(genesis.ones(0, 2), -math.inf), ValueError, "without elements"),
     (lambda: linalg.vector_norm(genesis.ones(0), math.inf),
      ValueError, "does not have an identity"),
     (lambda: linalg.vector_norm(genesis.ones(2).long()), TypeError, "not defined for int64"),
