@@ -326,10 +326,9 @@ static gn_status multilabel_margin_loss_call(const gn_argument *a, gn_results *r
     is_named = gni_scope_is_ok(&s) ? gni_unsqueeze(&s, is_named, last + 1) : NULL;
     gn_tensor *is_pair = gni_binary(&s, GN_OP_LOGICAL_AND, gni_of(is_other), gni_of(is_named));
     apart = gni_where(&s, is_pair, gni_of(apart), gni_integer(0));
-    gn_tensor *rows =
-        gni_scope_is_ok(&s)
-            ? gni_reduce(&s, GN_REDUCE_SUM, apart, UINT32_C(3) << last, input->ndim == 0)
-            : NULL;
+    gn_tensor *rows = gni_scope_is_ok(&s) ? gni_reduce(&s, GN_REDUCE_SUM, apart,
+                                                       UINT32_C(3) << last, input->ndim == 0)
+                                          : NULL;
     rows = gni_binary(&s, GN_OP_DIVIDE, gni_of(rows), gni_integer(count > 0 ? count : 1));
     if (gni_scope_is_ok(&s) && input->ndim == 0)
         rows = gni_reshape(&s, rows, 0, NULL);
@@ -398,7 +397,8 @@ const gn_function gni_functions_nn_classes[] = {
      "tensor(0.1667)"},
     {"nn.multilabel_margin_loss", NULL, "input: Tensor, target: Tensor, " REDUCED, 0,
      multilabel_margin_loss_call,
-     "The sum of max(0, 1 - input[k] + input[c]) over the classes k of the target and all others c, "
+     "The sum of max(0, 1 - input[k] + input[c]) over the classes k of the target and all others "
+     "c, "
      "over the number of classes.\n\nA row of the target has the numbers of classes, then -1.",
      ">>> x = genesis.tensor([0.1, 0.2, 0.4, 0.8])\n"
      ">>> target = genesis.tensor([3, 0, -1, 1])\n"

@@ -17,7 +17,7 @@ struct alignment {
     gn_tensor *log_probs; /* (steps, sequences, classes) */
     int64_t steps, sequences, classes, longest;
     gn_tensor *inputs, *targets; /* how long the sequences are */
-    gn_tensor *states;           /* (sequences, 2 longest + 1): the classes, with blanks around each */
+    gn_tensor *states; /* (sequences, 2 longest + 1): the classes, with blanks around each */
 };
 
 /* Integers on the host: one for each sequence. */
@@ -76,10 +76,9 @@ static void states_make(struct gni_scope *s, struct alignment *made, gn_tensor *
                        "all %lld classes one behind the other",
                        gni_shape_text(given->ndim, given->sizes).text, (long long)made->longest,
                        (long long)sum);
-    made->states = gni_scope_is_ok(s)
-                       ? gni_full(s, (gn_scalar){.kind = GN_INT64, .integer = blank}, GN_INT64, 2,
-                                  sizes, made->inputs->device)
-                       : NULL;
+    made->states = gni_scope_is_ok(s) ? gni_full(s, (gn_scalar){.kind = GN_INT64, .integer = blank},
+                                                 GN_INT64, 2, sizes, made->inputs->device)
+                                      : NULL;
     if (gni_scope_is_ok(s))
         s->status = gni_tensor_flush(made->states);
     int64_t *states = (void *)gni_host_data(s, made->states), from = 0;
@@ -115,8 +114,8 @@ static void alignment_take(struct gni_scope *s, const gn_argument *a, struct ali
     made->sequences = x->sizes[1];
     made->classes = x->sizes[2];
     if (blank < 0 || blank >= made->classes)
-        gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "ctc_loss: blank must be in label range, not %lld",
-                       (long long)blank);
+        gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
+                       "ctc_loss: blank must be in label range, not %lld", (long long)blank);
     if (made->sequences == 0)
         gni_scope_fail(s, GN_ERROR_SHAPE, "ctc_loss: log_probs tensor must not be empty");
     made->inputs = lengths_take(s, made, "input_lengths", &a[2], made->steps);
@@ -200,7 +199,8 @@ static gn_status ctc_loss_call(const gn_argument *a, gn_results *results)
     gn_tensor *losses =
         gni_scope_is_ok(&s) ? losses_of(&s, &given, emissions, is_infinity_zero) : NULL;
     if (is_infinity_zero && gni_scope_is_ok(&s)) {
-        gn_tensor *is_infinite = gni_binary(&s, GN_OP_EQUAL, gni_of(losses), gni_floating(INFINITY));
+        gn_tensor *is_infinite =
+            gni_binary(&s, GN_OP_EQUAL, gni_of(losses), gni_floating(INFINITY));
         losses = gni_where(&s, is_infinite, gni_integer(0), gni_of(losses));
     }
     if (reduction == GNI_LOSS_MEAN && gni_scope_is_ok(&s)) {

@@ -96,8 +96,7 @@ static void windows_take(struct gni_scope *s, struct images *images, const gn_ar
             gni_scope_fail(s, GN_ERROR_SHAPE,
                            "%s: given input size %lld. Calculated output size: 0. Output size is "
                            "too small: a window has %lld elements",
-                           function, (long long)pool->image[d],
-                           (long long)window);
+                           function, (long long)pool->image[d], (long long)window);
             return;
         }
         struct gni_pool_window first = gni_pool_window(pool, d, 0);
@@ -488,8 +487,9 @@ CALLS(adaptive_avg_pool)
 #define MEAN_TEXT                                                                    \
     "The mean of each window. `count_include_pad` counts padding as elements of 0; " \
     "`ceil_mode` keeps a last window that is cut off."
-#define PARTS_TEXT(what) \
-    what " of each of `output_size` parts of nearly one size in each dimension; None keeps the size."
+#define PARTS_TEXT(what)                                                                         \
+    what " of each of `output_size` parts of nearly one size in each dimension; None keeps the " \
+         "size."
 #define NORM_TEXT \
     "The norm of each window: the sum of x ** norm_type, to the power of 1 / norm_type."
 #define BACK_TEXT                                                                               \

@@ -168,7 +168,8 @@ static gn_tensor *filter_of(struct gni_scope *s, gn_tensor *t, bool is_cubic)
     if (!is_cubic)
         return of_number(s, GN_OP_MAXIMUM, from_number(s, 1, far), 0);
     gn_tensor *near = of_number(s, GN_OP_SUBTRACT, of_number(s, GN_OP_MULTIPLY, far, 1.5), 2.5);
-    near = of_number(s, GN_OP_ADD, times(s, times(s, near, far), far), 1); /* (1.5 t - 2.5) t t + 1 */
+    near =
+        of_number(s, GN_OP_ADD, times(s, times(s, near, far), far), 1); /* (1.5 t - 2.5) t t + 1 */
     gn_tensor *made = of_number(s, GN_OP_ADD, of_number(s, GN_OP_MULTIPLY, far, -0.5), 2.5);
     made = times(s, of_number(s, GN_OP_SUBTRACT, times(s, made, far), 4), far);
     made = of_number(s, GN_OP_ADD, made, 2); /* ((-t / 2 + 2.5) t - 4) t + 2 */
@@ -187,8 +188,8 @@ static gn_tensor *smooth_weights(struct gni_scope *s, const struct change *chang
     rows = gni_scope_is_ok(s) ? gni_unsqueeze(s, rows, 1) : NULL;
     gn_tensor *columns = gni_scope_is_ok(s) ? gni_arange(s, change->from, device) : NULL;
     columns = gni_scope_is_ok(s) ? gni_cast(s, columns, GN_FLOAT64) : NULL;
-    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT,
-                                  gni_of(of_number(s, GN_OP_ADD, columns, 0.5)), gni_of(rows));
+    gn_tensor *apart =
+        gni_binary(s, GN_OP_SUBTRACT, gni_of(of_number(s, GN_OP_ADD, columns, 0.5)), gni_of(rows));
     if (change->scale > 1)
         apart = of_number(s, GN_OP_DIVIDE, apart, change->scale);
     gn_tensor *weights = filter_of(s, apart, change->way == CUBIC);
@@ -203,8 +204,7 @@ static gn_tensor *smoothed(struct gni_scope *s, gn_tensor *x, int dim, const str
     gn_tensor *weights = smooth_weights(s, change, x->dtype, x->device);
     if (!gni_scope_is_ok(s))
         return NULL;
-    return dim == 3 ? gni_matmul(s, x, gni_transpose(s, weights, 0, 1))
-                    : gni_matmul(s, weights, x);
+    return dim == 3 ? gni_matmul(s, x, gni_transpose(s, weights, 0, 1)) : gni_matmul(s, weights, x);
 }
 
 /* ---- interpolate ------------------------------------------------------------------------------------- */
@@ -293,8 +293,9 @@ static void interpolation_take(struct gni_scope *s, const gn_argument *a,
         gni_scope_fail(
             s, GN_ERROR_INVALID_VALUE,
             "interpolate: recompute_scale_factor is not meaningful with an explicit size");
-    if (gni_is_set(&a[6]) && (made->count != 2 || (made->mode != NULL && made->mode->way != LINEAR &&
-                                                   made->mode->way != CUBIC)))
+    if (gni_is_set(&a[6]) &&
+        (made->count != 2 ||
+         (made->mode != NULL && made->mode->way != LINEAR && made->mode->way != CUBIC)))
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
                        "interpolate: antialias is of the modes bilinear and bicubic, and of 4D "
                        "input");

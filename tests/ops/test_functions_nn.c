@@ -12,7 +12,7 @@
 
 static gn_device *cpu;
 static gn_tensor *matrix, *image, *cube, *row; /* 4 x 4, 2 x 4 x 3, 3 x 4 x 4, and 4 */
-static gn_tensor *indices;                     /* 2 x 3, of int64 */
+static gn_tensor *indices, *classes, *labels;  /* 2 x 3, 2 and 4 x 4, of int64 */
 static gn_argument arguments[PARAMETERS_MOST];
 
 static void tensors_make(void)
@@ -23,6 +23,8 @@ static void tensors_make(void)
     CHECK_OK(gn_full(half, GN_FLOAT32, 2, (const int64_t[]){4, 4}, cpu, &matrix));
     CHECK_OK(gn_full(half, GN_FLOAT32, 3, (const int64_t[]){2, 4, 3}, cpu, &image));
     CHECK_OK(gn_full(one, GN_INT64, 2, (const int64_t[]){2, 3}, cpu, &indices));
+    CHECK_OK(gn_full(one, GN_INT64, 1, (const int64_t[]){2}, cpu, &classes));
+    CHECK_OK(gn_full(one, GN_INT64, 2, (const int64_t[]){4, 4}, cpu, &labels));
     CHECK_OK(gn_full(half, GN_FLOAT32, 3, (const int64_t[]){3, 4, 4}, cpu, &cube));
     CHECK_OK(gn_full(half, GN_FLOAT32, 1, (const int64_t[]){4}, cpu, &row));
     CHECK_OK(gn_flush());
@@ -30,7 +32,7 @@ static void tensors_make(void)
 
 static void tensors_release(void)
 {
-    gn_tensor *all[] = {matrix, image, cube, row, indices};
+    gn_tensor *all[] = {matrix, image, cube, row, indices, classes, labels};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         gn_tensor_release(all[i]);
 }
@@ -170,6 +172,21 @@ static void sample_give(void)
     give_true(2);
 }
 
+/* One sequence of 4 steps, and a target of 2 classes. */
+static void sequence_give(void)
+{
+    give_tensor(1, classes);
+    give_integer(2, 4);
+    give_integer(3, 2);
+    give_integer(4, 0);
+    arguments[5].text = "mean";
+}
+
+static void labels_give(void)
+{
+    give_tensor(1, labels);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------- */
 
 static gn_status call_run(const gn_function *function)
@@ -241,6 +258,12 @@ static void test_tables(void)
     call_fail("nn.bilinear", bilinear_give);
 }
 
+static void test_losses(void)
+{
+    call_fail("nn.ctc_loss", sequence_give);
+    call_fail("nn.multilabel_margin_loss", labels_give);
+}
+
 int main(void)
 {
     tensors_make();
@@ -248,6 +271,7 @@ int main(void)
     RUN(test_random);
     RUN(test_attention);
     RUN(test_tables);
+    RUN(test_losses);
     tensors_release();
     return check_result();
 }

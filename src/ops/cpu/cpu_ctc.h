@@ -21,9 +21,10 @@ struct gni_ctc {
     const int64_t *classes;        /* (sequences, labels): those of the states */
     double *sums;                  /* (steps, sequences, labels): room for logarithms */
     double *rows;                  /* (sequences, 2, labels): room */
-    void *emissions; /* (steps, sequences, labels): logarithms of probabilities; the gradients take their place */
-    void *losses;    /* (sequences): what comes of it */
-    bool is_double;  /* the elements of both; else float32 */
+    void *
+        emissions; /* (steps, sequences, labels): logarithms of probabilities; the gradients take their place */
+    void *losses;   /* (sequences): what comes of it */
+    bool is_double; /* the elements of both; else float32 */
     bool has_gradients;
     bool is_infinity_zero; /* the gradients of an infinite loss: 0, else NaN */
 };
