@@ -126,7 +126,7 @@ enum mode {
 /* What a bag is made of: rows, and the number of the bag of each. */
 struct bags {
     gn_tensor *flat, *bag, *rows;
-    int64_t count;
+    int64_t count, each; /* bags; and rows in each, where all have as many, else 0 */
     enum mode mode;
     int64_t padding; /* rows that are not counted; -1: none */
 };
@@ -168,6 +168,7 @@ static void bags_by_offsets(struct gni_scope *s, struct bags *bags, gn_tensor *o
 static void bags_by_rows(struct gni_scope *s, struct bags *bags, const gn_tensor *input)
 {
     bags->count = input->sizes[0];
+    bags->each = input->sizes[1];
     gn_tensor *places = gni_arange(s, input->count, input->device);
     bags->bag = gni_binary(s, GN_OP_FLOOR_DIVIDE, gni_of(places),
                            gni_integer(input->sizes[1] > 0 ? input->sizes[1] : 1));
@@ -181,12 +182,15 @@ static gn_tensor *counted(struct gni_scope *s, const struct bags *bags, gn_dtype
     return gni_unsqueeze(s, gni_scope_is_ok(s) ? gni_cast(s, is_counted, dtype) : NULL, 1);
 }
 
-/* Rows are added to those of their bags. */
+/* Rows are added to those of their bags: bags of one length are reduced. */
 static gn_tensor *bags_add(struct gni_scope *s, const struct bags *bags, gn_tensor *rows)
 {
     if (!gni_scope_is_ok(s))
         return NULL;
     const int64_t sizes[] = {bags->count, rows->sizes[1]};
+    const int64_t parts[] = {bags->count, bags->each, rows->sizes[1]};
+    if (bags->each > 0)
+        return gni_reduce(s, GN_REDUCE_SUM, gni_reshape_values(s, rows, 3, parts), 2, false);
     gn_tensor *made =
         gni_full(s, (gn_scalar){.kind = GN_INT64}, rows->dtype, 2, sizes, rows->device);
     gni_index_put_at(s, made, bags->bag, gni_of(rows), true);
@@ -237,6 +241,10 @@ static gn_tensor *bags_make(struct gni_scope *s, const struct bags *bags)
     gn_tensor *rows = gni_wide(s, bags->rows);
     if (!gni_scope_is_ok(s))
         return NULL;
+    if (bags->mode == MEAN && bags->each > 0 && bags->padding < 0) {
+        gn_tensor *sums = bags_add(s, bags, rows);
+        return gni_binary(s, GN_OP_DIVIDE, gni_of(sums), gni_integer(bags->each));
+    }
     gn_tensor *weights = counted(s, bags, rows->dtype);
     gn_tensor *counts = bags->mode == SUM ? NULL : bags_add(s, bags, weights);
     if (bags->mode == LARGEST && rows->sizes[0] > 0)

@@ -41,7 +41,7 @@ SECONDS = 300  # for an operation
 DTYPES = "float32,float64,float16,bfloat16,int64,int32,int16,int8,uint8,bool"
 RANDOM = {"bernoulli", "exponential", "multinomial", "normal", "rand", "randn", "randint"}
 RANDOM |= {"rand_like", "randn_like", "randint_like", "uniform"}
-RANDOM |= {"empty", "empty_like", "new_empty"}  # whose elements may be anything
+RANDOM |= {"empty", "empty_like", "empty_strided", "new_empty"}  # whose elements may be anything
 RANDOM |= {"dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout", "rrelu"}
 RANDOM |= {"fractional_max_pool2d", "fractional_max_pool3d"}
 TIES = {
@@ -108,7 +108,10 @@ KNOWN = [
     ("nn.functional.scaled_dot*", "values", "FLOAT16$", "probabilities are rounded"),
     ("nn.functional.softsign", "values", " INT8$", "1 more than 127 is 128"),
     ("*_distance|*_loss", "values", "UINT8$", "differences of bytes are not bytes"),
-    ("special.polygamma*", "values", "here inf", "at a pole it is infinite"),
+    ("*polygamma*", "values", "here inf", "at a pole it is infinite"),
+    ("*trapz|*trapezoid", "values", "INT8$", "differences of bytes are not bytes"),
+    ("cov", "accepted", "fweights", "weights of observations are not looked at"),
+    ("matrix_exp|nextafter", "refused", "not defined for float16", "nor for bfloat16"),
     ("histc", "values", "", "PyTorch divides halves as halves"),
     ("index_add", "accepted", "source tensor shape", "the source is broadcast"),
     ("narrow", "accepted", "0-dim integral", "True is an integer"),

@@ -564,7 +564,7 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     BINARY(polygamma_##S, T, T, F##_polygamma(x, y))               \
     UNARY(sinc_##S, T, T, F##_sinc(x))                             \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
-    UNARY(relu6_##S, T, T, F##_minimum(F##_maximum(x, 0), 6))      \
+    UNARY(relu6_##S, T, T, F##_relu6(x))                           \
     BINARY(leaky_relu_##S, T, T, x > 0 ? x : x * y)                \
     BINARY(elu_##S, T, T, F##_elu(x, y))                           \
     BINARY(celu_##S, T, T, F##_celu(x, y))                         \

@@ -1433,10 +1433,16 @@ ELEMENT float f32_polygamma(float n, float x)
         T e = F##_exp(x > 40 ? 40 : x), n = e * (e + 2);                           \
         return x * (n / (n + 2));                                                  \
     }                                                                              \
+    /* x between 0 and 6, without branches, so that loops are vectorized. */       \
+    ELEMENT T F##_relu6(T x)                                                       \
+    {                                                                              \
+        T low = ((x > 0) | (x != x)) ? x : 0;                                      \
+        return low > 6 ? 6 : low;                                                  \
+    }                                                                              \
     /* x relu6(x + 3) / 6. 1.9 ulp. */                                             \
     ELEMENT T F##_hardswish(T x)                                                   \
     {                                                                              \
-        return x * (F##_minimum(F##_maximum(x + 3, 0), 6) / 6);                    \
+        return x * (F##_relu6(x + 3) / 6);                                         \
     }                                                                              \
     /* x, or alpha (e^x - 1) where x is not positive. 2.2 ulp. */                  \
     ELEMENT T F##_elu(T x, T alpha)                                                \
