@@ -38,9 +38,7 @@ def test_python_has_each_row(root):
 
 def test_cuda_has_each_row(root):
     text = (root / "src/ops/cuda/elements.cu").read_text()
-    made = set(re.findall(r"ELEMENT \w+ op_(\w+)\(", text)) | set(
-        re.findall(r"FUNCTION\((\w+),", text)
-    )
+    made = set(re.findall(r"(?:ELEMENT|CALLED) [\w:<> ]+ op_(\w+)\(", text))
     assert {name for _, name, _ in rows(root)} <= made
 
 
