@@ -249,6 +249,41 @@ def uniques():
     assert genesis.zeros(5000, device="cuda").unique().tolist() == [0.0]
 
 
+def costly_programs():
+    """Elements that take many instructions: loops of few at a time, the same bits as one by one."""
+
+    def costly(x):
+        return (x.sin() * x.cos() + x.tanh()).exp().sigmoid() - (x * x + 1).log()
+
+    def packs(x):
+        return [costly(x), costly(x[:, 1:]), costly(x.T)]
+
+    def sums(x):
+        return [costly(x).sum(), costly(x).sum(0), costly(x).amax(0)]
+
+    def rows(x):
+        made = costly(x)
+        apart = made - made.mean(-1, keepdim=True)
+        scaled = apart * (apart * apart).mean(-1, keepdim=True)
+        return [scaled, scaled.sum(0), made.amax(-1), (scaled > 0).to(genesis.uint8)]
+
+    before = genesis.cuda.get_kernel_fusion_failures()
+    for dtype in FLOATS:
+        for shape in ((6, 37), (33, 2048)) if dtype is genesis.float32 else ((33, 2048),):
+            x = genesis.rand(shape).to(dtype).cuda()
+            for function in (packs, sums, rows):
+                found = []
+                for is_fused in (True, False):
+                    genesis.set_fusion(is_fused)
+                    made = function(x)
+                    genesis.flush()
+                    found.append(made)
+                genesis.set_fusion(True)
+                for n, (one, other) in enumerate(zip(*found, strict=True)):
+                    same(one, other, (function.__name__, n, dtype, shape))
+    assert genesis.cuda.get_kernel_fusion_failures() == before
+
+
 def streams():
     """Temporary memory goes back in the order of streams."""
     side = genesis.cuda.Stream()
@@ -265,7 +300,7 @@ def streams():
             same(near, z, "across streams")
 
 
-SECTIONS = [randoms, extremes, cumulated, sorted_rows, uniques, streams]
+SECTIONS = [randoms, extremes, cumulated, sorted_rows, uniques, costly_programs, streams]
 
 if __name__ == "__main__":
     for section in SECTIONS:

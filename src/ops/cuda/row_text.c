@@ -697,11 +697,13 @@ static void steps_rotate_text(const struct gni_row_kernel *kernel, int phase,
     const struct gni_program *program = kernel->program;
     for (int v = 0; v < value_count(program); v++)
         if (is_touched_in(kernel, v, phase))
-            gni_builder_print(text, "    rotate<1>(%c%d);\n", v < program->input_count ? 'e' : 'h',
+            gni_builder_print(text,
+                              v < program->input_count ? "    rotate<1>(e%d);\n"
+                                                       : "    chunks_rotate(h%d);\n",
                               v);
     for (int i = 0; i < program->output_count; i++)
         if (gni_row_is_summed_in(&kernel->phases, phase, i))
-            gni_builder_print(text, "    rotate<1>(c%d);\n", i);
+            gni_builder_print(text, "    chunks_rotate(c%d);\n", i);
 }
 
 /* Begins the loops over chunks u and their elements k; `from` is the column of the elements in front. */

@@ -126,6 +126,19 @@ template <int VEC, class T> ELEMENT void chunk_store(T *to, const chunk<T> &e, i
     }
 }
 
+/* The same as rotate<1>() for arrays of a chunk each. */
+template <class T, int N> ELEMENT void chunks_rotate(T (&x)[N][CHUNK])
+{
+#pragma unroll
+    for (int k = 0; k < CHUNK; k++) {
+        const T first = x[0][k];
+#pragma unroll
+        for (int u = 0; u < N - 1; u++)
+            x[u][k] = x[u + 1][k];
+        x[N - 1][k] = first;
+    }
+}
+
 /* ---- pairs of halves ---- */
 
 template <class H> ELEMENT float pair_low(unsigned x) { return number(from_bits<H>(x & 0xffff)); }
