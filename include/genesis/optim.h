@@ -35,7 +35,7 @@ extern "C" {
 
 enum {
     GN_OPTIM_STATES_MOST = 3,
-    GN_OPTIM_SCALARS_MOST = 2,
+    GN_OPTIM_SCALARS_MOST = 3,
 };
 
 /* What a step works with. Every list has `count` tensors; those of one parameter have its shape. */
@@ -122,6 +122,23 @@ typedef struct gn_optim_adadelta {
 
 GN_API gn_status gn_optim_adadelta_step(const gn_optim_lists *lists,
                                         const gn_optim_adadelta *options) GN_NODISCARD;
+
+/* States: the average of the parameter, which begins when `start` steps were done. Scalars: the steps, the weight of the next
+ * value in the average, which begins with 1, and the rate of the next step, which begins with `rate`. */
+typedef struct gn_optim_asgd {
+    gn_operand rate, lambda, alpha, start, decay;
+} gn_optim_asgd;
+
+GN_API gn_status gn_optim_asgd_step(const gn_optim_lists *lists,
+                                    const gn_optim_asgd *options) GN_NODISCARD;
+
+/* States: the gradient before, and the size of an element's step, which begins with the rate. Scalars: the steps. */
+typedef struct gn_optim_rprop {
+    gn_operand shrinkage, growth, least, most;
+} gn_optim_rprop;
+
+GN_API gn_status gn_optim_rprop_step(const gn_optim_lists *lists,
+                                     const gn_optim_rprop *options) GN_NODISCARD;
 
 /* States: the average of the gradient. No scalars. */
 typedef struct gn_optim_lion {

@@ -108,6 +108,9 @@ static bool known_compute(gn_op op, double a, double b, double *made)
     case GN_OP_POWER:
         *made = pow(a, b);
         return true;
+    case GN_OP_MAXIMUM:
+        *made = a > b || isnan(a) ? a : b;
+        return true;
     default:
         return false;
     }

@@ -235,9 +235,11 @@ static void program_write(const struct run *run, int first, struct gni_optim_wri
     w->gradient = 1;
     for (int s = 0; s < optimizer->state_count; s++)
         w->states[s] = FIRST_STATE + s;
+    memset(w->scalars, 0, sizeof w->scalars);
     for (int s = 0; s < optimizer->scalar_count; s++)
         w->scalars[s] = entry->is_known ? gni_list_number(&w->list, entry->scalars[s]) : places + s;
     gradient_write(run, w);
+    memcpy(w->before, w->scalars, sizeof w->before);
     w->must_know = entry->is_known; /* OP3 */
     scalars_advance(optimizer, w);
     w->must_know = false;

@@ -18,16 +18,17 @@ struct gni_optim_writing {
     gn_status status;        /* of numbers that are read from tensors: the first failure */
     int parameter, gradient; /* before the step; the gradient with its scale and sign */
     int states[GN_OPTIM_STATES_MOST];
-    int scalars[GN_OPTIM_SCALARS_MOST];
+    int scalars[GN_OPTIM_SCALARS_MOST], before[GN_OPTIM_SCALARS_MOST];
 };
 
 struct gni_optimizer {
     const char *name;
     int state_count, scalar_count;
     bool is_preparing; /* gradients stay as they are: another program follows */
-    /* The second scalar, after the count of steps; NULL: there is none. */
+    /* The other scalars, after the count of steps; NULL: there are none. */
     void (*advance)(struct gni_optim_writing *writing);
-    void (*write)(struct gni_optim_writing *writing); /* `scalars` are those after the step */
+    void (*write)(
+        struct gni_optim_writing *writing); /* `scalars` are those after the step, and `before` */
 };
 
 /* The value of a hyperparameter. */

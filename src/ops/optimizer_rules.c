@@ -327,6 +327,71 @@ gn_status gn_optim_adadelta_step(const gn_optim_lists *lists, const gn_optim_ada
     return gni_optim_run(&adadelta, lists, options);
 }
 
+/* ---- averaged, and by signs ---------------------------------------------------------------------------- */
+
+/* rate / (1 + lambda rate step)^alpha and 1 / max(1, step - t0): what the next step takes. */
+static void asgd_advance(writing *w)
+{
+    const gn_optim_asgd *o = w->options;
+    int rate = gni_optim_number(w, o->rate), step = w->scalars[0], one = number(w, 1);
+    int grown = multiply(w, multiply(w, gni_optim_number(w, o->lambda), rate), step);
+    int slowed = power(w, add(w, one, grown), gni_optim_number(w, o->alpha));
+    int averaged = subtract(w, step, gni_optim_number(w, o->start));
+    w->scalars[1] = divide(w, one, gni_list_op(&w->list, GN_OP_MAXIMUM, averaged, one));
+    w->scalars[2] = divide(w, rate, slowed);
+}
+
+static void asgd_write(writing *w)
+{
+    const gn_optim_asgd *o = w->options;
+    int weight = w->before[1], rate = w->before[2], mean = w->states[0];
+    decay(w, gni_optim_number(w, o->decay), rate, false);
+    int kept = from_one(w, multiply(w, gni_optim_number(w, o->lambda), rate));
+    int after =
+        subtract(w, multiply(w, w->parameter, kept), multiply(w, w->gradient, rate));
+    bool is_one = gni_list_is_known(&w->list, weight) && gni_list_known(&w->list, weight) == 1;
+    gni_optim_parameter(w, after);
+    gni_optim_state(w, 0,
+                    is_one ? after
+                           : add(w, mean, multiply(w, subtract(w, after, mean), weight)));
+}
+
+gn_status gn_optim_asgd_step(const gn_optim_lists *lists, const gn_optim_asgd *options)
+{
+    static const struct gni_optimizer asgd = {.name = "ASGD",
+                                              .state_count = 1,
+                                              .scalar_count = 3,
+                                              .advance = asgd_advance,
+                                              .write = asgd_write};
+    return gni_optim_run(&asgd, lists, options);
+}
+
+static void rprop_write(writing *w)
+{
+    const gn_optim_rprop *o = w->options;
+    int size = w->states[1], zero = number(w, 0);
+    int product = multiply(w, w->gradient, w->states[0]);
+    int is_alike = gni_list_op(&w->list, GN_OP_GREATER, product, zero);
+    int is_against = gni_list_op(&w->list, GN_OP_LESS, product, zero);
+    int grown = multiply(w, size, gni_optim_number(w, o->growth));
+    int shrunk = multiply(w, size, gni_optim_number(w, o->shrinkage));
+    size = gni_list_where(&w->list, is_alike, grown,
+                          gni_list_where(&w->list, is_against, shrunk, size));
+    size = gni_list_op(&w->list, GN_OP_MAXIMUM, size, gni_optim_number(w, o->least));
+    size = gni_list_op(&w->list, GN_OP_MINIMUM, size, gni_optim_number(w, o->most));
+    int gradient = gni_list_where(&w->list, is_against, zero, w->gradient);
+    gni_optim_state(w, 0, gradient);
+    gni_optim_state(w, 1, size);
+    change(w, multiply(w, gni_list_unary(&w->list, GN_OP_SIGN, gradient), size));
+}
+
+gn_status gn_optim_rprop_step(const gn_optim_lists *lists, const gn_optim_rprop *options)
+{
+    static const struct gni_optimizer rprop = {
+        .name = "Rprop", .state_count = 2, .scalar_count = 1, .write = rprop_write};
+    return gni_optim_run(&rprop, lists, options);
+}
+
 /* ---- Lion --------------------------------------------------------------------------------------------- */
 
 static void lion_write(writing *w)

@@ -124,6 +124,22 @@ static gn_status adadelta_step(const gn_optim_lists *lists, const gn_operand *n,
     return gn_optim_adadelta_step(lists, &adadelta);
 }
 
+static gn_status asgd_step(const gn_optim_lists *lists, const gn_operand *n, unsigned flags)
+{
+    const gn_optim_asgd asgd = {
+        .rate = n[0], .lambda = n[1], .alpha = n[2], .start = n[3], .decay = n[4]};
+    (void)flags;
+    return gn_optim_asgd_step(lists, &asgd);
+}
+
+static gn_status rprop_step(const gn_optim_lists *lists, const gn_operand *n, unsigned flags)
+{
+    const gn_optim_rprop rprop = {
+        .shrinkage = n[0], .growth = n[1], .least = n[2], .most = n[3]};
+    (void)flags;
+    return gn_optim_rprop_step(lists, &rprop);
+}
+
 static gn_status lion_step(const gn_optim_lists *lists, const gn_operand *n, unsigned flags)
 {
     const gn_optim_lion lion = {.rate = n[0], .beta1 = n[1], .beta2 = n[2], .decay = n[3]};
@@ -169,6 +185,8 @@ static const struct optimizer optimizers[] = {
      rmsprop_step},
     {"adagrad", {{"sum", 0}}, {"step"}, 4, adagrad_step},
     {"adadelta", {{"square_avg", 0}, {"acc_delta", 0}}, {"step"}, 4, adadelta_step},
+    {"asgd", {{"ax", 0}}, {"step", "mu", "eta"}, 5, asgd_step},
+    {"rprop", {{"prev", 0}, {"step_size", 0}}, {"step"}, 4, rprop_step},
     {"lion", {{"exp_avg", 0}}, {NULL}, 4, lion_step},
     {"muon", {{"momentum_buffer", 0}}, {NULL}, 8, muon_step},
 };

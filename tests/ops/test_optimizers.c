@@ -76,7 +76,7 @@ static void lists_init(struct lists *lists, bool are_near)
         .parameters = lists->parameters,
         .gradients = lists->gradients,
         .states = {lists->states[0], lists->states[1], lists->states[2]},
-        .scalars = {lists->scalars[0], lists->scalars[1]},
+        .scalars = {lists->scalars[0], lists->scalars[1], lists->scalars[2]},
     };
 }
 
@@ -276,6 +276,40 @@ static double adadelta_expected(double x, double g)
     return x;
 }
 
+static gn_status asgd(const gn_optim_lists *lists)
+{
+    const gn_optim_asgd options = {.rate = number(RATE),
+                                   .lambda = number(0.5),
+                                   .alpha = number(0.75),
+                                   .start = number(1),
+                                   .decay = number(DECAY)};
+    return gn_optim_asgd_step(lists, &options);
+}
+
+/* The first rate is what the scalar begins with. */
+static double asgd_expected(double x, double gradient)
+{
+    for (double step = 1, rate = 2; step <= STEPS; step++) {
+        x = x * (1 - 0.5 * rate) - rate * (gradient + DECAY * x);
+        rate = RATE / pow(1 + 0.5 * RATE * step, 0.75);
+    }
+    return x;
+}
+
+static gn_status rprop(const gn_optim_lists *lists)
+{
+    const gn_optim_rprop options = {
+        .shrinkage = number(0.5), .growth = number(1.5), .least = number(0.25), .most = number(0.3)};
+    return gn_optim_rprop_step(lists, &options);
+}
+
+/* The size of a step begins with 0 here, and grows from the least to the largest. */
+static double rprop_expected(double x, double g)
+{
+    (void)g; /* it is positive */
+    return x - 0.25 - 0.3 * (STEPS - 1);
+}
+
 static gn_status lion(const gn_optim_lists *lists)
 {
     const gn_optim_lion options = {
@@ -317,6 +351,8 @@ static const struct {
     {"RMSprop", rmsprop, rmsprop_expected, true},
     {"Adagrad", adagrad, adagrad_expected, true},
     {"Adadelta", adadelta, adadelta_expected, true},
+    {"ASGD", asgd, asgd_expected, true},
+    {"Rprop", rprop, rprop_expected, true},
     {"Lion", lion, lion_expected, false},
     {"Muon", muon, NULL, false},
 };

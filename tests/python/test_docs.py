@@ -66,6 +66,7 @@ MODULES = [
     "genesis.optim.lr_scheduler",
     "genesis.optim.optimizer",
     "genesis.optim.rmsprop",
+    "genesis.optim.rprop",
     "genesis.optim.sgd",
     "genesis.optim.swa_utils",
     "genesis.utils.hooks",

@@ -28,9 +28,11 @@ from genesis.optim.lbfgs import LBFGS
 from genesis.optim.lr_scheduler import get_cosine_schedule_with_warmup
 from genesis.optim.optimizer import Optimizer
 from genesis.optim.rmsprop import Adadelta, Adagrad, RMSprop
+from genesis.optim.rprop import ASGD, Rprop
 from genesis.optim.sgd import SGD, Lion, Muon
 
 __all__ = [
+    "ASGD",
     "LBFGS",
     "SGD",
     "Adadelta",
@@ -45,6 +47,7 @@ __all__ = [
     "Optimizer",
     "RAdam",
     "RMSprop",
+    "Rprop",
     "get_cosine_schedule_with_warmup",
     "lr_scheduler",
     "swa_utils",

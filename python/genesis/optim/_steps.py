@@ -26,7 +26,6 @@ class ListOptimizer(Optimizer):
 
     _step_supports_amp_scaling: bool  # a GradScaler leaves scaling and skipping to the step
     _kind = ""  # its name there
-    _counts = True  # steps, as a tensor for each parameter
 
     def _numbers(self, group: dict[str, Any]) -> tuple[Any, ...]:
         """Its hyperparameters, in the order of the call."""
@@ -52,11 +51,20 @@ class ListOptimizer(Optimizer):
     def _state_init(self, param: Any, group: dict[str, Any]) -> None:
         """What a parameter has not been given yet."""
         state = self.state[param]
-        if self._counts and "step" not in state:
-            state["step"] = self._scalar(0.0, param, group)
+        for name in self._scalars:
+            if name not in state:
+                state[name] = self._scalar(self._scalar_begin(name, group), param, group)
         for name in self._states(group):
             if state.get(name) is None:
-                state[name] = _C.zeros_like(param).detach()
+                state[name] = self._state_begin(name, param, group)
+
+    def _scalar_begin(self, name: str, group: dict[str, Any]) -> float:
+        """What a number begins with."""
+        return 0.0
+
+    def _state_begin(self, name: str, param: Any, group: dict[str, Any]) -> Any:
+        """What is kept for each element, at the beginning."""
+        return _C.zeros_like(param).detach()
 
     def _check(self, group: dict[str, Any]) -> None:
         """What only a GPU makes wrong: a step that is captured, and counted by the host."""
@@ -131,9 +139,11 @@ class ListOptimizer(Optimizer):
                     group.setdefault(name, value)
             for param in group["params"]:
                 own = self.state.get(param, {})
-                for name in ("step", "mu_product"):
+                for name in self._scalars:
                     if name in own and not isinstance(own[name], _C.Tensor):
                         own[name] = self._scalar(float(own[name]), param, group)
+                    elif name in own and "step" in own:  # the host counts all of them, or none
+                        own[name] = own[name].to(own["step"].device)
 
 
 def check_fused(optimizer: Any, fused: Any, foreach: Any, differentiable: bool) -> None:

@@ -213,6 +213,7 @@ class NAdam(_Moments):
     """
 
     _kind = "nadam"
+    _scalars = ("step", "mu_product")
 
     def __init__(
         self,
@@ -252,13 +253,8 @@ class NAdam(_Moments):
     def _numbers(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return (*super()._numbers(group), group["momentum_decay"])
 
-    def _state_init(self, param: Any, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if "step" not in state:
-            state["step"] = self._scalar(0.0, param, group)
-        if "mu_product" not in state:
-            state["mu_product"] = self._scalar(1.0, param, group)
-        super()._state_init(param, group)
+    def _scalar_begin(self, name: str, group: dict[str, Any]) -> float:
+        return 1.0 if name == "mu_product" else 0.0
 
 
 class RAdam(_Moments):

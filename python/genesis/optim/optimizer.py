@@ -139,6 +139,7 @@ class Optimizer:
     _inside: bool  # a step that calls hooks
     _opt_called: bool  # for schedulers: there was a step
     _is_scheduled: bool
+    _scalars: tuple[str, ...] = ("step",)  # states that are one number for a parameter
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -394,7 +395,7 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in params:
                 param, other = params[key]
-                state[param] = _state_copy(value, param, other, None)
+                state[param] = self._state_copy(value, param, other, None)
             else:
                 state[key] = value
         for group, other in zip(self.param_groups, saved, strict=True):
@@ -404,6 +405,21 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
+
+    def _state_copy(self, value: Any, param: Any, group: dict[str, Any], key: str | None) -> Any:
+        """A state of a parameter, with copies of all tensors."""
+        if isinstance(value, _C.Tensor):
+            if key in self._scalars:
+                is_near = group.get("capturable") or group.get("fused")
+                made = value.to(dtype=_C.float32, device=param.device) if is_near else value
+            else:
+                made = value.to(dtype=param.dtype, device=param.device)
+            return made.detach().clone() if made is value else made.detach()
+        if isinstance(value, dict):
+            return {name: self._state_copy(one, param, group, name) for name, one in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._state_copy(one, param, group, None) for one in value)
+        return value
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -425,19 +441,3 @@ class Optimizer:
                 if key != "params":
                     made += f"    {key}: {group[key]}\n"
         return made + ")"
-
-
-def _state_copy(value: Any, param: Any, group: dict[str, Any], key: str | None) -> Any:
-    """A state of a parameter, with copies of all tensors."""
-    if isinstance(value, _C.Tensor):
-        if key == "step":
-            is_near = group.get("capturable") or group.get("fused")
-            made = value.to(dtype=_C.float32, device=param.device) if is_near else value
-        else:
-            made = value.to(dtype=param.dtype, device=param.device)
-        return made.detach().clone() if made is value else made.detach()
-    if isinstance(value, dict):
-        return {name: _state_copy(one, param, group, name) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_state_copy(one, param, group, None) for one in value)
-    return value

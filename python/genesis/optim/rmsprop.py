@@ -183,13 +183,8 @@ class Adagrad(ListOptimizer):
     def _states(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("sum",)
 
-    def _state_init(self, param: Any, group: dict[str, Any]) -> None:
-        state = self.state[param]
-        if "step" not in state:
-            state["step"] = self._scalar(0.0, param, group)
-        if "sum" not in state:
-            begin = group["initial_accumulator_value"]
-            state["sum"] = _C.full_like(param, begin).detach()
+    def _state_begin(self, name: str, param: Any, group: dict[str, Any]) -> Any:
+        return _C.full_like(param, group["initial_accumulator_value"]).detach()
 
     def _numbers(self, group: dict[str, Any]) -> tuple[Any, ...]:
         return group["lr"], group["lr_decay"], group["eps"], group["weight_decay"]

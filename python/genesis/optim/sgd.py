@@ -48,7 +48,7 @@ class SGD(ListOptimizer):
     """
 
     _kind = "sgd"
-    _counts = False
+    _scalars = ()
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Lion(ListOptimizer):
     """
 
     _kind = "lion"
-    _counts = False
+    _scalars = ()
 
     def __init__(
         self,
@@ -227,7 +227,7 @@ class Muon(ListOptimizer):
     """
 
     _kind = "muon"
-    _counts = False
+    _scalars = ()
 
     def __init__(
         self,
