@@ -351,10 +351,17 @@ def _read_all(file: BinaryIO, place: _Place, is_mapped: bool) -> Any:
     begin = file.tell()
     size = file.seek(0, os.SEEK_END) - begin
     file.seek(begin)
-    if _is_of_torch(file, begin, size):
+    layout = _layout_of_torch(file, begin, size)
+    if layout == "zip":
         from genesis import _torch_file
 
         return _torch_file.read(file, begin, size, place.move, is_mapped)
+    if layout == "legacy":
+        from genesis import _torch_legacy
+
+        if is_mapped:
+            raise ValueError("PyTorch's layout from before version 1.6 is read without mmap=True")
+        return _torch_legacy.read(file, begin, size, place.move)
     entries, metadata, start = read_header(file, size)
     if metadata.get("genesis") == _CHECKPOINT:
         return _read_checkpoint(file, begin + start, entries, metadata, place, is_mapped)
@@ -368,18 +375,16 @@ def _read_all(file: BinaryIO, place: _Place, is_mapped: bool) -> Any:
     return made
 
 
-def _is_of_torch(file: BinaryIO, begin: int, size: int) -> bool:
+def _layout_of_torch(file: BinaryIO, begin: int, size: int) -> str:
+    """PyTorch's layout that a file has: "zip", "legacy", or none."""
     head = bytearray(min(size, 265))
     read_into(file, memoryview(head), "its beginning")
     file.seek(begin)
     if head.startswith(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."):
-        raise ValueError(
-            "this is PyTorch's file layout from before version 1.6: load it with PyTorch, and "
-            "save it again"
-        )
+        return "legacy"
     if head[257:262] == b"ustar":
         raise ValueError("this is a tar file, as PyTorch wrote before version 0.2: it is not read")
-    return head.startswith(b"PK")
+    return "zip" if head.startswith(b"PK") else ""
 
 
 # ---- checkpoints: tensors with a structure around them ----

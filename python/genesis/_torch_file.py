@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     Move = Callable[[_C.Tensor, str], _C.Tensor]
 
-__all__ = ["read"]
+__all__ = ["Maker", "read"]
 
 
-class _Maker:
+class Maker:
     """Makes the tensors of a tree, and puts them where they stand."""
 
     def __init__(self, memory: Callable[[Storage], _C.Tensor]) -> None:
@@ -40,6 +40,7 @@ class _Maker:
         self._parameter = _structure.parameter_class()
 
     def tensor(self, given: TensorPlan) -> _C.Tensor:
+        """Make one tensor."""
         base = self._memory(given.storage)
         made = view_make(base, given.dtype, given.shape, given.strides, given.offset)
         if given.is_parameter and self._parameter is not None:
@@ -222,6 +223,6 @@ def read(file: BinaryIO, begin: int, size: int, move: Move, is_mapped: bool) -> 
             memory[storage.key] = move(found, storage.location)
         return memory[storage.key]
 
-    made = _Maker(storage_memory).fill(tree)
+    made = Maker(storage_memory).fill(tree)
     file.seek(begin + size)
     return made

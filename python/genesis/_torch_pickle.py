@@ -226,6 +226,7 @@ _STORAGES = {
     "DoubleStorage": _C.float64,
 }
 _CALLS = {
+    "torch._utils._rebuild_tensor": _tensor_make,
     "torch._utils._rebuild_tensor_v2": _tensor_make,
     "torch._utils._rebuild_tensor_v3": _tensor_v3,
     "torch._utils._rebuild_parameter": _parameter_make,
@@ -266,7 +267,7 @@ def _key_check(key: Any) -> Any:
 class Reader:
     """Runs one pickle. The stack holds values; a mark is a height of it."""
 
-    def __init__(self, data: bytes, sizes: dict[str, int]) -> None:
+    def __init__(self, data: Any, sizes: dict[str, int]) -> None:
         self.data, self.at = data, 0
         self.sizes = sizes  # bytes of each storage
         self.stack: list[Any] = []
@@ -344,7 +345,7 @@ class Reader:
             raise ValueError(f"its pickle calls {_shown(function)}, which cannot be called")
         # One list can be given to many calls: together they copy no more than was read.
         self.copied += sum(len(one) for one in arguments if hasattr(one, "__len__"))
-        check(self.copied <= 2 * len(self.data), "its pickle copies the same values many times")
+        check(self.copied <= 2 * self.at, "its pickle copies the same values many times")
         return function.call(arguments)
 
     def build(self) -> None:
@@ -360,17 +361,23 @@ class Reader:
             type(found) is tuple and len(found) == 5 and found[0] == "storage",
             "it refers to something that is no storage",
         )
-        _, kind, key, location, count = found
-        check(isinstance(kind, _Elements), f"a storage is of type {_shown(kind)}")
-        check(type(key) is str and type(location) is str, "a storage has no name")
-        check(type(count) is int and 0 <= count < 1 << 60, "a storage has no size")
-        size = count * (1 if kind.dtype is None else kind.dtype.itemsize)
+        made = self.storage(found[1:])
+        key, size = made.key, made.nbytes
         if key not in self.sizes:
             raise ValueError(f"storage {key!r:.40} is not in the file")
         if self.sizes[key] != size:
             raise ValueError(
                 f"storage {key!r:.40} should have {size} bytes, but there are {self.sizes[key]}"
             )
+        return made
+
+    def storage(self, parts: tuple[Any, ...]) -> Storage:
+        """Make a storage of its type, its key, its place, and how many elements it has."""
+        kind, key, location, count = parts
+        check(isinstance(kind, _Elements), f"a storage is of type {_shown(kind)}")
+        check(type(key) is str and type(location) is str, "a storage has no name")
+        check(type(count) is int and 0 <= count < 1 << 60, "a storage has no size")
+        size = count * (1 if kind.dtype is None else kind.dtype.itemsize)
         return Storage(key, kind.dtype, size, location)
 
     # ---- running ----
@@ -446,6 +453,8 @@ _OPCODES: dict[bytes, Callable[[Reader], Any]] = {
     b"J": _push(lambda r: r.number(4, True)),
     b"\x8a": _push(lambda r: r.number(r.number(1), True)),
     b"G": _push(lambda r: struct.unpack(">d", r.take(8))[0]),
+    b"U": _push(lambda r: r.text(1)),  # as Python 2 wrote texts
+    b"T": _push(lambda r: r.text(4)),
     b"X": _push(lambda r: r.text(4)),
     b"\x8c": _push(lambda r: r.text(1)),
     b"C": _push(lambda r: r.take(r.number(1))),
@@ -473,7 +482,7 @@ _OPCODES: dict[bytes, Callable[[Reader], Any]] = {
     b"\x93": Reader.stack_global,
     b"R": _push(Reader.reduce),
     b"b": Reader.build,
-    b"Q": _push(Reader.persistent),
+    b"Q": _push(lambda r: r.persistent()),
 }
 
 

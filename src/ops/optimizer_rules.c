@@ -347,13 +347,11 @@ static void asgd_write(writing *w)
     int weight = w->before[1], rate = w->before[2], mean = w->states[0];
     decay(w, gni_optim_number(w, o->decay), rate, false);
     int kept = from_one(w, multiply(w, gni_optim_number(w, o->lambda), rate));
-    int after =
-        subtract(w, multiply(w, w->parameter, kept), multiply(w, w->gradient, rate));
+    int after = subtract(w, multiply(w, w->parameter, kept), multiply(w, w->gradient, rate));
     bool is_one = gni_list_is_known(&w->list, weight) && gni_list_known(&w->list, weight) == 1;
     gni_optim_parameter(w, after);
     gni_optim_state(w, 0,
-                    is_one ? after
-                           : add(w, mean, multiply(w, subtract(w, after, mean), weight)));
+                    is_one ? after : add(w, mean, multiply(w, subtract(w, after, mean), weight)));
 }
 
 gn_status gn_optim_asgd_step(const gn_optim_lists *lists, const gn_optim_asgd *options)

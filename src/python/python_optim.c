@@ -134,8 +134,7 @@ static gn_status asgd_step(const gn_optim_lists *lists, const gn_operand *n, uns
 
 static gn_status rprop_step(const gn_optim_lists *lists, const gn_operand *n, unsigned flags)
 {
-    const gn_optim_rprop rprop = {
-        .shrinkage = n[0], .growth = n[1], .least = n[2], .most = n[3]};
+    const gn_optim_rprop rprop = {.shrinkage = n[0], .growth = n[1], .least = n[2], .most = n[3]};
     (void)flags;
     return gn_optim_rprop_step(lists, &rprop);
 }

@@ -28,7 +28,7 @@ import genesis
 STEPS = 60
 
 # Differences that are meant: what is in the text, and why.
-KNOWN: list[tuple[str, str]] = []
+KNOWN = [("cannot be converted to type float without overflow", "a rate beyond float32")]
 
 
 class Factor:
@@ -207,7 +207,7 @@ def state_of(scheduler):
 
 def simplified(value):
     if isinstance(value, dict):
-        return {key: simplified(one) for key, one in value.items()}
+        return {key: simplified(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, list):
         return [simplified(one) for one in value]
     return plain(repr(value)) if callable(value) else value
@@ -286,13 +286,32 @@ def pickled(case, world):
     return made
 
 
+# A step that was replaced is noticed by PyTorch alone; the other text names no version of PyTorch.
+NOT_SAID = "`optimizer.step()` has been overridden"
+SHORTER = "Detected call of `lr_scheduler.step()` before `optimizer.step()`."
+
+
+def unsaid(value):
+    """What was seen without the warnings that are meant to differ."""
+    if isinstance(value, dict):
+        return {key: unsaid(one) for key, one in value.items()}
+    if isinstance(value, list):
+        kept = [one for one in value if not (is_warning(one) and NOT_SAID in one[-1])]
+        return [one[:-1] + [SHORTER] if is_warning(one) and SHORTER in one[-1] else unsaid(one) for one in kept]
+    return value
+
+
+def is_warning(value):
+    return isinstance(value, list) and "UserWarning" in value[:2] and isinstance(value[-1], str)
+
+
 def compare(case):
     theirs, ours = World(torch), World(genesis)
-    made = [watched(lambda world=world: run(case, world)) for world in (theirs, ours)]
+    made = [unsaid(watched(lambda world=world: run(case, world))) for world in (theirs, ours)]
     found = difference(*made, None)
     if found or "error" in made[0]:
         return found
-    made = [watched(lambda world=world: pickled(case, world)) for world in (theirs, ours)]
+    made = [unsaid(watched(lambda world=world: pickled(case, world))) for world in (theirs, ours)]
     found = difference(*made, None)
     if found:
         return f"pickled: {found}"

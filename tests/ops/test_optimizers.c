@@ -298,8 +298,10 @@ static double asgd_expected(double x, double gradient)
 
 static gn_status rprop(const gn_optim_lists *lists)
 {
-    const gn_optim_rprop options = {
-        .shrinkage = number(0.5), .growth = number(1.5), .least = number(0.25), .most = number(0.3)};
+    const gn_optim_rprop options = {.shrinkage = number(0.5),
+                                    .growth = number(1.5),
+                                    .least = number(0.25),
+                                    .most = number(0.3)};
     return gn_optim_rprop_step(lists, &options);
 }
 

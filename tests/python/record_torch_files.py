@@ -98,6 +98,8 @@ def main():
     torch.save(containers(), FOLDER / "protocol4.pt", pickle_protocol=4)
     torch.save(torch.arange(5), FOLDER / "tensor.pt")
     torch.save({"a": torch.ones(2)}, FOLDER / "old.pt", _use_new_zipfile_serialization=False)
+    torch.save(shared(), FOLDER / "old_shared.pt", _use_new_zipfile_serialization=False)
+    torch.save(training(), FOLDER / "old_training.pt", _use_new_zipfile_serialization=False)
     torch.save(torch.nn.Linear(1, 1), FOLDER / "module.pt")
     torch.save({"x": [Own()]}, FOLDER / "own.pt")
     torch.save({"x": torch.ones(1, dtype=torch.complex64)}, FOLDER / "complex.pt")

@@ -45,9 +45,9 @@ def test_every_dtype(mmap):
     assert load("tensor").tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("mmap", [False, True])
-def test_shared_memory_stays_shared(mmap):
-    found = load("shared", mmap=mmap)
+@pytest.mark.parametrize("name, mmap", [("shared", False), ("shared", True), ("old_shared", False)])
+def test_shared_memory_stays_shared(name, mmap):
+    found = load(name, mmap=mmap)
     base = found["base"]
     base[1] = genesis.tensor([40.0, 50.0, 60.0, 70.0])
     assert found["row"].tolist() == base[1].tolist()
@@ -81,8 +81,9 @@ def test_containers(name):
     assert found[3] == {(1, "a"): 0.5} and found[None] is True
 
 
-def test_a_training_run():
-    found = load("training")
+@pytest.mark.parametrize("name", ["training", "old_training"])
+def test_a_training_run(name):
+    found = load(name)
     model = found["model"]
     assert type(model) is OrderedDict and model._metadata[""] == {"version": 1}
     assert list(model)[:3] == ["0.weight", "0.bias", "1.weight"]
@@ -134,7 +135,6 @@ for place in ("cuda", {{"cpu": "cuda:0"}}, lambda storage, place: storage.device
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("old", "layout from before version 1.6"),
         ("module", r"it has 'torch\.nn\.modules\.linear\.Linear', which is not read"),
         ("own", r"it has '__main__\.Own', which is not read.*Save a state_dict"),
         ("complex", r"torch\.ComplexFloatStorage"),
@@ -145,6 +145,19 @@ def test_other_files_are_refused(name, words):
     with pytest.raises(ValueError, match=words) as caught:
         load(name)
     assert str(caught.value).startswith(str(FOLDER / name))
+
+
+def test_the_layout_from_before_version_1_6():
+    """Files may stand one behind the other; they are not mapped."""
+    data = (FOLDER / "old.pt").read_bytes()
+    room = io.BytesIO(b"before" + data + (FOLDER / "old_shared.pt").read_bytes())
+    room.seek(6)
+    assert genesis.load(room)["a"].tolist() == [1, 1] and room.tell() == 6 + len(data)
+    places: list[str] = []
+    found = genesis.load(room, map_location=lambda storage, place: places.append(place))
+    assert found["row"].tolist() == [4, 5, 6, 7] and set(places) == {"cpu"}
+    with pytest.raises(ValueError, match="without mmap=True"):
+        load("old", mmap=True)
 
 
 def test_tar_files_are_refused(tmp_path):
@@ -325,6 +338,52 @@ def test_zip_files_that_are_no_files_of_torch(tmp_path):
         genesis.load(io.BytesIO(bytes(damaged)))
 
 
+def old_file(data: bytes, keys=b"](X\x01\x00\x00\x000e.", content=bytes(24), **parts: bytes):
+    """A file of the old layout, with one storage of four float32, and this pickle."""
+    head = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+    version = parts.get("version", b"\x80\x02M\xe9\x03.")
+    machine = parts.get("machine", b"\x80\x02}X\x0d\x00\x00\x00little_endian\x88s.")
+    return io.BytesIO(head + version + machine + b"\x80\x02" + data + b"\x80\x02" + keys + content)
+
+
+def old_storage(count=b"K\x04", view=b"N", kind=b"torch\nFloatStorage\n") -> bytes:
+    texts = b"X\x07\x00\x00\x00storage", b"c" + kind, b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpu"
+    return b"(" + b"".join(texts) + count + view + b"tQ"
+
+
+def old_tensor(storage: bytes) -> bytes:
+    return b"ctorch._utils\n_rebuild_tensor\n(" + storage + b"K\x00K\x04\x85K\x01\x85tR."
+
+
+RIGHT = struct.pack("<q4f", 4, 1, 2, 3, 4)
+
+
+def test_old_files_that_are_none():
+    good = old_tensor(old_storage())
+    assert genesis.load(old_file(good, content=RIGHT)).tolist() == [1, 2, 3, 4]
+    assert genesis.load(old_file(b"U\x03abc.", b"].", b"")) == "abc"  # as Python 2 wrote texts
+    for data, words, parts in [
+        (good, "the file ends within", {"content": RIGHT[:-1]}),
+        (good, "has not the length it should", {"content": struct.pack("<q4f", 5, 1, 2, 3, 4)}),
+        (good, "has not the length it should", {"content": b""}),
+        (good, "its storages are not listed", {"keys": b"]."}),
+        (good, "its storages are not listed", {"keys": b"](X\x01\x00\x00\x001e."}),
+        (good, "its storages are not listed", {"keys": b"](X\x01\x00\x00\x000q\x00h\x00e."}),
+        (good, "its keys are no texts", {"keys": b"](K\x01e."}),
+        (good, "its version is not known", {"version": b"K\x05."}),
+        (good, "byte order is not little", {"machine": b"N."}),
+        (old_tensor(old_storage(view=b"K\x01")), "a part of another", {}),
+        (old_tensor(old_storage(count=b"J\xff\xff\xff\x7f")), "longer than the file", {}),
+        (old_tensor(b"(X\x07\x00\x00\x00storaget"), "has no storage", {}),
+        (old_tensor(b"X\x07\x00\x00\x00storageQ"), "that is no storage", {}),
+        (b"(" + old_storage() + old_storage(b"K\x03") + b"t.", "two sizes or types", {}),
+        (b"cos\nsystem\n.", "'os.system', which is not read", {}),
+        (b"X\xff\xff\xff\x7f", "ends too early", {}),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            genesis.load(old_file(data, **{"content": RIGHT, **parts}))
+
+
 def mutated(chance: random.Random, data: bytes) -> bytes:
     """The bytes of a file, some of them others, missing or twice."""
     made = bytearray(data)
@@ -352,11 +411,12 @@ def test_mutated_files_are_read_or_refused(seed):
         name: (FOLDER / f"{name}.pt").read_bytes() for name in ("training", "shared", "dtypes")
     }
     files["containers"] = (FOLDER / "protocol4.pt").read_bytes()
+    files["old"] = (FOLDER / "old_training.pt").read_bytes()
     accepted = 0
     for _ in range(150):
         name = chance.choice(list(files))
         data = files[name]
-        if chance.random() < 0.6:
+        if name != "old" and chance.random() < 0.6:
             parts = zipfile.ZipFile(io.BytesIO(data))
             room = io.BytesIO()
             with zipfile.ZipFile(room, "w") as file:

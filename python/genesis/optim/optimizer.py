@@ -431,7 +431,6 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._hooks_init()
-        self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
         made = f"{type(self).__name__} ("
