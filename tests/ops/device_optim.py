@@ -18,6 +18,7 @@ import genesis
 RECORDED = json.loads((Path(__file__).parents[1] / "python" / "optim_recorded.json").read_text())
 NAMES = ["sgd nesterov", "adamw amsgrad", "nadam all", "radam", "rmsprop all", "adagrad all"]
 CAPTURABLE = ["adamw amsgrad", "nadam all", "radam", "radam all", "adamax all", "adadelta all"]
+CAPTURABLE += ["asgd all", "rprop all"]
 wrong = 0
 
 
@@ -55,6 +56,23 @@ def values() -> None:
         state = optimizer.state[params[0]]
         check(f"{name}: where it counts", state["step"].device.type == "cuda")
         check(f"{name}: how many", state["step"].item() == cases.STEPS)
+
+
+def loading() -> None:
+    """What counts steps goes to one device, wherever a file had it."""
+    for kind in ("NAdam", "ASGD"):
+        x = genesis.ones(3, device="cuda", requires_grad=True)
+        x.grad = genesis.ones(3, device="cuda")
+        first = getattr(genesis.optim, kind)([x], lr=0.1)
+        first.step()
+        for place in ("cpu", "cuda"):
+            saved = first.state_dict()
+            for name, one in saved["state"][0].items():
+                saved["state"][0][name] = one if name == "step" else one.to(place)
+            again = getattr(genesis.optim, kind)([x], lr=0.1)
+            again.load_state_dict(saved)
+            again.step()
+            check(f"{kind}: goes on from {place}", again.state[x]["step"].item() == 2)
 
 
 def scaling() -> None:
@@ -155,6 +173,7 @@ def clipping() -> None:
 def main() -> None:
     """All of it."""
     values()
+    loading()
     scaling()
     longest()
     graphs()

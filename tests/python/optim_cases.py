@@ -85,6 +85,16 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
         "Adadelta",
         {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1, "maximize": True},
     ),
+    "asgd": ("ASGD", {"lr": 0.1}),
+    "asgd all": (
+        "ASGD",
+        {"lr": 0.1, "lambd": 0.2, "alpha": 0.5, "t0": 4, "weight_decay": 0.1, "maximize": True},
+    ),
+    "rprop": ("Rprop", {"lr": 0.05}),
+    "rprop all": (
+        "Rprop",
+        {"lr": 0.05, "etas": (0.4, 1.5), "step_sizes": (0.04, 0.2), "maximize": True},
+    ),
     "adafactor": ("Adafactor", {"lr": 0.05}),
     "adafactor all": (
         "Adafactor",

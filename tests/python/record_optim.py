@@ -30,7 +30,9 @@ def rounded(optimizer: Any) -> None:
         for param in group["params"]:
             values = [param.data]
             values += [
-                v for k, v in optimizer.state[param].items() if k not in ("step", "mu_product")
+                v
+                for k, v in optimizer.state[param].items()
+                if k not in ("step", "mu_product", "eta", "mu")
             ]
             for value in values:
                 if isinstance(value, torch.Tensor):

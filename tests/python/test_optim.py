@@ -49,6 +49,8 @@ ALL = {
     "RMSprop": {"momentum": 0.5, "centered": True},
     "Adagrad": {},
     "Adadelta": {},
+    "ASGD": {},
+    "Rprop": {},
     "Adafactor": {},
     "Lion": {},
     "Muon": {},
@@ -652,6 +654,22 @@ def test_loading_copies_and_converts():
     twin.load_state_dict(saved)
     twin.state[twin.param_groups[0]["params"][0]]["exp_avg"].fill_(5)
     assert saved["state"][0]["exp_avg"].ne(5).all()
+
+
+@pytest.mark.parametrize("name", ["NAdam", "ASGD", "Muon"])
+def test_loading_keeps_numbers_and_options(name):
+    """What is one number for a parameter is not rounded to its type; options stay those there are."""
+    param = genesis.ones(2, 2, dtype=genesis.bfloat16, requires_grad=True)
+    param.grad = genesis.ones(2, 2, dtype=genesis.bfloat16)
+    optimizer = make(name, [param])
+    optimizer.step()
+    saved = optimizer.state_dict()
+    kinds = {key: value.dtype for key, value in optimizer.state[param].items()}
+    for _ in range(2):
+        optimizer.load_state_dict(copy.deepcopy(saved))
+    assert {key: value.dtype for key, value in optimizer.state[param].items()} == kinds
+    assert optimizer.state_dict()["param_groups"] == saved["param_groups"]
+    assert copy.deepcopy(optimizer).param_groups[0].keys() == optimizer.param_groups[0].keys()
 
 
 def test_loading_numbers_of_steps():
