@@ -119,7 +119,9 @@ class Case:
                 param.grad = None
                 continue
             like = torch.empty_strided(tuple(param.shape), param.stride(), dtype=made.dtype)
-            param.grad = self.world.tensor(like.copy_(made))  # fused, PyTorch takes no other strides
+            param.grad = self.world.tensor(
+                like.copy_(made)
+            )  # fused, PyTorch takes no other strides
 
     def closure(self, optimizer, params=None):
         params = self.params if params is None else params
@@ -554,7 +556,9 @@ def inputs_of(info):
             if "fused" in way and "cpu" not in info.supports_fused_on:
                 continue
             options = dict(samples[-1].kwargs)
-            options.update({k: torch.tensor(0.01) if one == "tensor" else one for k, one in way.items()})
+            options.update(
+                {k: torch.tensor(0.01) if one == "tensor" else one for k, one in way.items()}
+            )
             yield dtype, f"{samples[-1].desc}, {way}", options
 
 
@@ -565,6 +569,7 @@ def sample_names(info):
 
 def compare(info, scenario, dtype, options):
     """What differs in a scenario, or None."""
+
     def run(world):
         return watched(lambda: scenario(Case(world, info, options, dtype)))
 

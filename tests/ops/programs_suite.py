@@ -158,7 +158,9 @@ def shown(value):
 def collating_by_hand(w):
     from importlib import import_module
 
-    collate = import_module(f"{w.package.__name__}.utils.data._utils.collate") if not w.is_ours else None
+    collate = (
+        import_module(f"{w.package.__name__}.utils.data._utils.collate") if not w.is_ours else None
+    )
     made = {}
     if collate is None:
         collate = import_module("genesis.utils.data._collate")
@@ -295,7 +297,9 @@ def arguments_of_loaders(w):
     ]
     made = {}
     for options in wrong:
-        made[f"{options}"] = watched(lambda o=options: sorted(map(str, batches(loader_of(Numbers(3), **o)))))
+        made[f"{options}"] = watched(
+            lambda o=options: sorted(map(str, batches(loader_of(Numbers(3), **o))))
+        )
         made[f"iterable {options}"] = watched(
             lambda o=options: sorted(map(str, batches(loader_of(iterable_of(w, 3), **o))))
         )
@@ -349,9 +353,19 @@ class PairError(Exception):
 def errors_of_workers(w):
     loader_of = w.package.utils.data.DataLoader
     made = {}
-    errors = [ValueError("no"), KeyError("key"), IndexError("index"), OwnError("own"), RuntimeError()]
+    errors = [
+        ValueError("no"),
+        KeyError("key"),
+        IndexError("index"),
+        OwnError("own"),
+        RuntimeError(),
+    ]
     errors += [PairError(1, 2), StopIteration("stop"), AssertionError("a"), NotImplementedError()]
-    errors += [OSError(2, "no file"), UnicodeDecodeError("utf8", b"a", 0, 1, "bad"), MemoryError("m")]
+    errors += [
+        OSError(2, "no file"),
+        UnicodeDecodeError("utf8", b"a", 0, 1, "bad"),
+        MemoryError("m"),
+    ]
     for error in errors:
         for workers in (0, 1):
 
@@ -499,7 +513,9 @@ def samplers(w):
         "sequential": lambda: list(data.SequentialSampler(Numbers(3))),
         "sequential length": lambda: len(data.SequentialSampler(Numbers(3))),
         "random": lambda: sorted(data.RandomSampler(Numbers(5))),
-        "random more": lambda: sorted(Counter(data.RandomSampler(Numbers(5), num_samples=12)).values()),
+        "random more": lambda: sorted(
+            Counter(data.RandomSampler(Numbers(5), num_samples=12)).values()
+        ),
         "random length": lambda: len(data.RandomSampler(Numbers(5), num_samples=3)),
         "random of none": lambda: data.RandomSampler(Numbers(0)),
         "random 0": lambda: data.RandomSampler(Numbers(5), num_samples=0),
@@ -508,8 +524,10 @@ def samplers(w):
         "random True": lambda: len(data.RandomSampler(Numbers(5), num_samples=True)),
         "random replacement 1": lambda: data.RandomSampler(Numbers(5), replacement=1),
         "replacement": lambda: len(list(data.RandomSampler(Numbers(5), True, 70))),
-        "same": lambda: list(data.RandomSampler(Numbers(50), generator=seeded()))
-        == list(data.RandomSampler(Numbers(50), generator=seeded())),
+        "same": lambda: (
+            list(data.RandomSampler(Numbers(50), generator=seeded()))
+            == list(data.RandomSampler(Numbers(50), generator=seeded()))
+        ),
         "subset": lambda: sorted(data.SubsetRandomSampler([5, 1, 9])),
         "subset of a tensor": lambda: sorted(
             map(int, data.SubsetRandomSampler(w.package.tensor([5, 1])))
@@ -550,9 +568,7 @@ def samplers(w):
             list(data.DistributedSampler(Numbers(2), 5, rank, shuffle=False)) for rank in range(5)
         ],
         "distributed all": lambda: sorted(
-            one
-            for rank in range(3)
-            for one in data.DistributedSampler(Numbers(9), 3, rank, seed=2)
+            one for rank in range(3) for one in data.DistributedSampler(Numbers(9), 3, rank, seed=2)
         ),
         "distributed rank": lambda: data.DistributedSampler(Numbers(9), 3, 3),
         "distributed -1": lambda: data.DistributedSampler(Numbers(9), 3, -1),
@@ -606,7 +622,9 @@ def datasets(w):
         "concat": lambda: [data.ConcatDataset([Numbers(2), Numbers(3)])[i] for i in range(-5, 5)],
         "concat beyond": lambda: data.ConcatDataset([Numbers(2)])[2],
         "concat below": lambda: data.ConcatDataset([Numbers(2)])[-3],
-        "concat sizes": lambda: data.ConcatDataset([Numbers(2), Numbers(0), Numbers(3)]).cumulative_sizes,
+        "concat sizes": lambda: (
+            data.ConcatDataset([Numbers(2), Numbers(0), Numbers(3)]).cumulative_sizes
+        ),
         "concat none": lambda: data.ConcatDataset([]),
         "concat iterable": lambda: data.ConcatDataset([iterable_of(w, 2)]),
         "concat of concat": lambda: list(
@@ -647,10 +665,14 @@ def datasets(w):
         "split one": lambda: [len(one) for one in data.random_split(Numbers(1), [1])],
         "split kind": lambda: type(data.random_split(Numbers(2), [1, 1])[0]).__name__,
         "split indices": lambda: type(data.random_split(Numbers(2), [1, 1])[0].indices).__name__,
-        "split same": lambda: data.random_split(
-            Numbers(20), [10, 10], w.package.Generator().manual_seed(1)
-        )[0].indices
-        == data.random_split(Numbers(20), [10, 10], w.package.Generator().manual_seed(1))[0].indices,
+        "split same": lambda: (
+            data.random_split(Numbers(20), [10, 10], w.package.Generator().manual_seed(1))[
+                0
+            ].indices
+            == data.random_split(Numbers(20), [10, 10], w.package.Generator().manual_seed(1))[
+                0
+            ].indices
+        ),
         "base item": lambda: data.Dataset()[0],
         "base length": lambda: len(data.Dataset()),
         "base iterable": lambda: list(data.IterableDataset()),
@@ -845,7 +867,9 @@ def autocast_types(w):
         "prelu": lambda: functional.prelu(h, package.ones(1)),
         "silu": lambda: functional.silu(h),
         "bilinear": lambda: functional.bilinear(x, x, package.ones(3, 4, 4)),
-        "chain": lambda: package.chain_matmul(x, x.T, x) if hasattr(package, "chain_matmul") else x.bfloat16(),
+        "chain": lambda: (
+            package.chain_matmul(x, x.T, x) if hasattr(package, "chain_matmul") else x.bfloat16()
+        ),
         "multi_dot": lambda: package.linalg.multi_dot([x, x.T, x]),
         "tensordot": lambda: package.tensordot(x, x, dims=([1], [1])),
         "unfold": lambda: functional.unfold(image, 2),
@@ -1140,7 +1164,12 @@ def values_of_files(w):
         "model state": model.state_dict(),
         "optimizers": optimizers,
         "schedule": schedule.state_dict(),
-        "all": {"model": model.state_dict(), "epoch": 3, "best": 0.5, "optimizer": optimizers["Adam"]},
+        "all": {
+            "model": model.state_dict(),
+            "epoch": 3,
+            "best": 0.5,
+            "optimizer": optimizers["Adam"],
+        },
         "model": model,
         "generator": package.Generator().manual_seed(1).get_state(),
         "shared": [base, base[2:5], base.view(3, 4)],
@@ -1379,7 +1408,11 @@ def helpers(w):
             layer = make(layer, **options)
             made = layer(package.ones(1, 3))
             made.sum().backward()
-            state = {key: seen(one) for key, one in layer.state_dict().items() if key[-2:] not in ("_u", "_v")}
+            state = {
+                key: seen(one)
+                for key, one in layer.state_dict().items()
+                if key[-2:] not in ("_u", "_v")
+            }
             return [state, seen(made), repr(layer)]
 
         return call
@@ -1518,7 +1551,9 @@ def first_values(w):
         "fans": lambda: init._calculate_fan_in_and_fan_out(package.empty(4, 3, 5)),
         "parameter": lambda: init.ones_(package.nn.Parameter(package.empty(2))).requires_grad,
         "integer": lambda: init.constant_(package.empty(2, dtype=package.int64), 3),
-        "half": lambda: str(init.kaiming_uniform_(package.empty(2, 2, dtype=package.bfloat16)).dtype)[-8:],
+        "half": lambda: str(
+            init.kaiming_uniform_(package.empty(2, 2, dtype=package.bfloat16)).dtype
+        )[-8:],
     }
     return {name: watched(call) for name, call in calls.items()}
 
@@ -1569,11 +1604,15 @@ def averages(w):
         "plain": averaged(),
         "buffers": averaged(use_buffers=True),
         "ema": averaged(multi_avg_fn=lambda s: s.get_ema_multi_avg_fn(0.9)),
-        "ema buffers": averaged(multi_avg_fn=lambda s: s.get_ema_multi_avg_fn(0.9), use_buffers=True),
+        "ema buffers": averaged(
+            multi_avg_fn=lambda s: s.get_ema_multi_avg_fn(0.9), use_buffers=True
+        ),
         "ema one": averaged(avg_fn=lambda s: s.get_ema_avg_fn(0.9)),
         "swa one": averaged(avg_fn=lambda s: s.get_swa_avg_fn()),
         "swa": averaged(multi_avg_fn=lambda s: s.get_swa_multi_avg_fn(), use_buffers=True),
-        "both": averaged(avg_fn=lambda s: s.get_swa_avg_fn(), multi_avg_fn=lambda s: s.get_swa_multi_avg_fn()),
+        "both": averaged(
+            avg_fn=lambda s: s.get_swa_avg_fn(), multi_avg_fn=lambda s: s.get_swa_multi_avg_fn()
+        ),
         "decay": lambda: swa.get_ema_avg_fn(1.5),
         "decay multi": lambda: swa.get_ema_multi_avg_fn(-0.5),
         "norms": batch_norms(data),
@@ -1581,16 +1620,44 @@ def averages(w):
         "norms without momentum": batch_norms(data, None),
         "norms of dicts": batch_norms(lambda: [{"a": 1}]),
         "no norms": lambda: swa.update_bn([1], package.nn.Linear(1, 1)),
-        "swalr": lambda: swa.SWALR(package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_strategy="x"),
-        "swalr epochs": lambda: swa.SWALR(package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_epochs=-1),
-        "swalr float": lambda: swa.SWALR(package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_epochs=1.5),
+        "swalr": lambda: swa.SWALR(
+            package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_strategy="x"
+        ),
+        "swalr epochs": lambda: swa.SWALR(
+            package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_epochs=-1
+        ),
+        "swalr float": lambda: swa.SWALR(
+            package.optim.SGD([package.ones(1)], 0.1), 0.5, anneal_epochs=1.5
+        ),
     }
     return {name: watched(call) for name, call in calls.items()}
 
 
 # ---- names and signatures ----
 
-MODULES = ["optim", "optim.lr_scheduler", "optim.swa_utils", "optim.optimizer", "amp", "utils.data", "utils.checkpoint", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.clip_grad", "nn.init", "utils.data.distributed", "utils.data.dataloader", "utils.data.dataset", "utils.data.sampler", "cuda.amp", "cpu.amp", "amp.grad_scaler", "amp.autocast_mode"]
+MODULES = [
+    "optim",
+    "optim.lr_scheduler",
+    "optim.swa_utils",
+    "optim.optimizer",
+    "amp",
+    "utils.data",
+    "utils.checkpoint",
+    "nn.utils",
+    "nn.utils.rnn",
+    "nn.utils.parametrize",
+    "nn.utils.parametrizations",
+    "nn.utils.clip_grad",
+    "nn.init",
+    "utils.data.distributed",
+    "utils.data.dataloader",
+    "utils.data.dataset",
+    "utils.data.sampler",
+    "cuda.amp",
+    "cpu.amp",
+    "amp.grad_scaler",
+    "amp.autocast_mode",
+]
 
 
 @scenario
@@ -1632,7 +1699,11 @@ def names(w):
                     found = getattr(value, method, None)
                     try:
                         made[f"{path}.{name}.{method}"] = (
-                            list(signature(found).parameters) if callable(found) else "value" if found is not None else "none"
+                            list(signature(found).parameters)
+                            if callable(found)
+                            else "value"
+                            if found is not None
+                            else "none"
                         )
                     except ValueError:
                         made[f"{path}.{name}.{method}"] = "none"

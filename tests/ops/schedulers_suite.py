@@ -197,7 +197,10 @@ class Case:
 
 def rates_of(optimizer):
     wanted = ("lr", "momentum", "betas", "initial_lr", "max_lr", "min_lr", "swa_lr")
-    return [{key: seen(group[key]) for key in wanted if key in group} for group in optimizer.param_groups]
+    return [
+        {key: seen(group[key]) for key in wanted if key in group}
+        for group in optimizer.param_groups
+    ]
 
 
 def state_of(scheduler):
@@ -241,7 +244,9 @@ def run(case, world):
             optimizer.step()
         told = watched(lambda number=number: step(case, scheduler, number))
         row = {"told": told, "rates": rates_of(optimizer), "last": seen(scheduler.get_last_lr())}
-        rows.append({**row, "epoch": scheduler.last_epoch if hasattr(scheduler, "last_epoch") else None})
+        rows.append(
+            {**row, "epoch": scheduler.last_epoch if hasattr(scheduler, "last_epoch") else None}
+        )
         if "error" in told:
             return made
     made["end"] = state_of(scheduler)
@@ -297,7 +302,10 @@ def unsaid(value):
         return {key: unsaid(one) for key, one in value.items()}
     if isinstance(value, list):
         kept = [one for one in value if not (is_warning(one) and NOT_SAID in one[-1])]
-        return [one[:-1] + [SHORTER] if is_warning(one) and SHORTER in one[-1] else unsaid(one) for one in kept]
+        return [
+            one[:-1] + [SHORTER] if is_warning(one) and SHORTER in one[-1] else unsaid(one)
+            for one in kept
+        ]
     return value
 
 

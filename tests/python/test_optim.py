@@ -658,7 +658,7 @@ def test_loading_copies_and_converts():
 
 @pytest.mark.parametrize("name", ["NAdam", "ASGD", "Muon"])
 def test_loading_keeps_numbers_and_options(name):
-    """What is one number for a parameter is not rounded to its type; options stay those there are."""
+    """What is one number for a parameter is not rounded to its type; no option is added."""
     param = genesis.ones(2, 2, dtype=genesis.bfloat16, requires_grad=True)
     param.grad = genesis.ones(2, 2, dtype=genesis.bfloat16)
     optimizer = make(name, [param])

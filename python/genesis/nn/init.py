@@ -13,18 +13,29 @@ if TYPE_CHECKING:
 
 __all__ = [
     "calculate_gain",
+    "constant",
     "constant_",
+    "dirac",
     "dirac_",
+    "eye",
     "eye_",
+    "kaiming_normal",
     "kaiming_normal_",
+    "kaiming_uniform",
     "kaiming_uniform_",
+    "normal",
     "normal_",
     "ones_",
+    "orthogonal",
     "orthogonal_",
+    "sparse",
     "sparse_",
     "trunc_normal_",
+    "uniform",
     "uniform_",
+    "xavier_normal",
     "xavier_normal_",
+    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]
@@ -299,3 +310,30 @@ def sparse_(tensor: _C.Tensor, sparsity: float, std: float = 0.01, generator: An
         order = _C.empty_like(tensor, dtype=_C.float32).uniform_(generator=generator)
         places = order.argsort(dim=0).argsort(dim=0)
         return tensor.masked_fill_(places < zeros, 0)
+
+
+# ---- names without the underscore, as they once were ----
+
+
+def _old(function: Any) -> Any:
+    name = function.__name__
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        import warnings
+
+        warnings.warn(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return function(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name[:-1]
+    call.__doc__ = f"The old name of :func:`{name}`."
+    return call
+
+
+uniform, normal, constant = _old(uniform_), _old(normal_), _old(constant_)
+eye, dirac, orthogonal, sparse = _old(eye_), _old(dirac_), _old(orthogonal_), _old(sparse_)
+xavier_uniform, xavier_normal = _old(xavier_uniform_), _old(xavier_normal_)
+kaiming_uniform, kaiming_normal = _old(kaiming_uniform_), _old(kaiming_normal_)

@@ -23,9 +23,14 @@ class _Frame:
     """One call of a function whose saved values are dropped."""
 
     def __init__(
-        self, call: Callable[[], Any], state: _C.Tensor | None, deterministic: bool
+        self,
+        call: Callable[[], Any],
+        state: _C.Tensor | None,
+        deterministic: bool,
+        early_stop: bool,
     ) -> None:
         self.call, self.state, self.deterministic = call, state, deterministic
+        self.early_stop = early_stop
         self.likes: list[Any] = []  # (shape, dtype, device) of each value that was dropped
         self.values: dict[int, _C.Tensor] = {}
 
@@ -53,7 +58,7 @@ class _Frame:
                     self.check(count, tensor)
                 self.values[count] = tensor.detach() if is_graph else tensor
             count += 1
-            if count == len(self.likes):
+            if count == len(self.likes) and self.early_stop:
                 raise _RecomputedError
 
         before = _C.get_rng_state()
@@ -117,6 +122,7 @@ def checkpoint(
     determinism_check: str = "default",
     context_fn: Any = None,
     debug: bool = False,
+    early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
     """Call a function without keeping what its gradient needs: that is computed again later.
@@ -137,6 +143,8 @@ def checkpoint(
         Gives two context managers, for the first call and for the others.
     debug : bool
         Accepted for PyTorch's sake.
+    early_stop : bool
+        Whether the second call ends as soon as it has computed what is needed.
 
     Examples
     --------
@@ -165,7 +173,7 @@ def checkpoint(
             return function(*args, **kwargs)
 
     state = _C.get_rng_state() if preserve_rng_state else None
-    frame = _Frame(again, state, determinism_check == "default")
+    frame = _Frame(again, state, determinism_check == "default", early_stop)
     with first, saved_tensors_hooks(frame.pack, frame.unpack):
         return function(*args, **kwargs)
 

@@ -81,9 +81,9 @@ class PackedSequence(_Packed):
         """On a GPU."""
         return self._moved(lambda data: data.cuda(*args, **kwargs))
 
-    def cpu(self) -> PackedSequence:
+    def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """On the CPU."""
-        return self.to("cpu")
+        return self._moved(lambda data: data.cpu(*args, **kwargs))
 
     def pin_memory(self) -> PackedSequence:
         """In page-locked memory."""
@@ -100,6 +100,26 @@ class PackedSequence(_Packed):
     def half(self) -> PackedSequence:
         """As float16."""
         return self.to(genesis.float16)
+
+    def long(self) -> PackedSequence:
+        """As int64."""
+        return self.to(genesis.int64)
+
+    def int(self) -> PackedSequence:
+        """As int32."""
+        return self.to(genesis.int32)
+
+    def short(self) -> PackedSequence:
+        """As int16."""
+        return self.to(genesis.int16)
+
+    def char(self) -> PackedSequence:
+        """As int8."""
+        return self.to(genesis.int8)
+
+    def byte(self) -> PackedSequence:
+        """As uint8."""
+        return self.to(genesis.uint8)
 
     @property
     def is_cuda(self) -> bool:
