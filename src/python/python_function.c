@@ -407,6 +407,39 @@ static int rest_take(const struct parameter *parameter, struct call_frame *frame
     return frame->rest != NULL ? 0 : -1;
 }
 
+/* add(x, 2, y) is add(x, y, alpha=2), as PyTorch had it before 1.5, and warns still; addcmul() and addcdiv() have `value`. The
+ * place of that parameter; 0: this is another call. */
+static int old_factor(const struct function *function, const struct call_frame *frame,
+                      const PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_ssize_t first = self == NULL;
+    if (count - first != function->by_place || first + 1 >= count ||
+        !(PyFloat_Check(arguments[first]) || PyLong_Check(arguments[first])))
+        return 0;
+    for (Py_ssize_t i = first + 1; i < count; i++)
+        if (!tensor_check(frame->state, arguments[i]))
+            return 0;
+    for (int place = function->by_place; place < function->count; place++)
+        if (strcmp(function->parameters[place].name, "alpha") == 0 ||
+            strcmp(function->parameters[place].name, "value") == 0)
+            return place;
+    return 0;
+}
+
+static int old_fill(const struct function *function, struct call_frame *frame, int factor,
+                    const PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_ssize_t first = self == NULL;
+    if (first == 1)
+        frame->objects[0] = arguments[0];
+    frame->objects[factor] = arguments[first];
+    for (Py_ssize_t i = first + 1; i < count; i++)
+        frame->objects[i - first] = arguments[i];
+    return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                            "%s(): a number before the tensors is deprecated: give it as %s=",
+                            frame->name, function->parameters[factor].name);
+}
+
 /* Arguments to their parameters. `self` is the first, or NULL. */
 static int frame_fill(const struct function *function, struct call_frame *frame, PyObject *self,
                       PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
@@ -424,6 +457,12 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
             frame->objects[most + 1] = arguments[taken]; /* view(x, int32) */
         else if (rest_take(&function->parameters[most], frame, arguments + taken, count - taken,
                            &frame->objects[most]) < 0)
+            return -1;
+        taken = count;
+    }
+    int factor = taken < count ? old_factor(function, frame, self, arguments, count) : 0;
+    if (factor > 0) {
+        if (old_fill(function, frame, factor, self, arguments, count) < 0)
             return -1;
         taken = count;
     }

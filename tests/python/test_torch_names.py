@@ -368,3 +368,27 @@ def test_mistakes(expression, error, words):
     names = {"g": genesis, "x": genesis.tensor(X), "k": genesis.tensor(K)}
     with pytest.raises(error, match=words):
         eval(expression, names)
+
+
+def test_a_number_before_the_tensors():
+    """add_(2, y) of programs from before PyTorch 1.5 is add_(y, alpha=2), and warns."""
+    x, y = genesis.tensor([1.0, 2.0]), genesis.tensor([3.0, 4.0])
+    for call, expected in [
+        (lambda: x.clone().add_(-0.5, y), [-0.5, 0]),
+        (lambda: genesis.add(x, 2, y), [7, 10]),
+        (lambda: x.sub(2, y), [-5, -6]),
+        (lambda: x.clone().addcmul_(0.5, y, y), [5.5, 10]),
+        (lambda: genesis.addcdiv(x, -2, y, x), [-5, -2]),
+    ]:
+        with pytest.warns(UserWarning, match="a number before the tensors is deprecated"):
+            assert call().tolist() == expected
+    for wrong in (
+        lambda: x.mul(2, y),
+        lambda: x.add(y, 2),
+        lambda: x.add(2, y, alpha=3),
+        lambda: genesis.addcmul(x, y, y, 2),
+        lambda: x.add(2, y, y),
+        lambda: genesis.add(2, y, x),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
