@@ -38,7 +38,13 @@ _ALONE = {"genesis": "tensor"}  # the metadata of a file that holds one tensor, 
 _CHECKPOINT = "checkpoint 1"  # metadata["genesis"] of a file with a structure: _structure.py
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Write tensors, and what stands around them, to a file in the safetensors layout.
 
     A file is there as a whole or not at all: what was there before stays until then. Tensors that
@@ -50,10 +56,13 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     obj : dict, list, tuple, Tensor ...
         Dicts, lists, tuples, sets, numbers, texts, bytes, None, dtypes, devices, sizes, tensors
         and parameters, in each other: what the ``state_dict()`` of a module, an optimizer or a
-        scheduler is made of. Tensors of a GPU are written as well.
+        scheduler is made of. Tensors of a GPU are written as well. Numbers of NumPy become those of
+        Python.
     f : str, path or file
         Where; the directory must be there. To an open file, or an ``io.BytesIO``, the bytes are
         written from where it is on.
+    pickle_module, pickle_protocol, _use_new_zipfile_serialization : optional
+        For PyTorch's programs: they change nothing.
 
     Raises
     ------
@@ -262,9 +271,10 @@ def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> No
 def load(
     f: str | os.PathLike[str] | BinaryIO,
     map_location: Any = None,
-    weights_only: bool = True,
-    mmap: bool = False,
+    weights_only: bool | None = True,
+    mmap: bool | None = False,
     *,
+    pickle_module: Any = None,
     device: Any = None,
 ) -> Any:
     """Read a file of :func:`save`, of safetensors, or of PyTorch's ``torch.save``.
@@ -281,8 +291,8 @@ def load(
     map_location : device, str, dict or callable, optional
         Where the tensors go; the CPU if not given. A dict says it for each place that they were
         saved from; so does a function of a storage and that place.
-    weights_only : bool
-        For PyTorch's programs: it changes nothing.
+    weights_only, pickle_module : optional
+        For PyTorch's programs: they change nothing.
     mmap : bool
         Whether tensors are views of the file in memory, which is read as they are used. Writes to
         them do not change the file. It must not get shorter meanwhile.
@@ -380,7 +390,7 @@ def _layout_of_torch(file: BinaryIO, begin: int, size: int) -> str:
     head = bytearray(min(size, 265))
     read_into(file, memoryview(head), "its beginning")
     file.seek(begin)
-    if head.startswith(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."):
+    if head.startswith(b"\x80") and b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19." in head[:32]:
         return "legacy"
     if head[257:262] == b"ustar":
         raise ValueError("this is a tar file, as PyTorch wrote before version 0.2: it is not read")

@@ -44,6 +44,15 @@ def _path(parts: tuple[Any, ...]) -> str:
     return "".join(f"[{part!r:.60}]" for part in parts) or "the object itself"
 
 
+def _number_of_numpy(value: Any) -> Any:
+    """A number of NumPy as one of Python; None for what is none. NumPy is not imported."""
+    kind = type(value)
+    if kind.__module__ != "numpy" or kind.__name__ == "ndarray" or not hasattr(value, "item"):
+        return None
+    found = value.item()
+    return found if type(found) in (bool, int, float) else None
+
+
 class _Encoder:
     def __init__(self, tensor_number: Callable[[Any, tuple[Any, ...]], int]) -> None:
         self._tensor_number = tensor_number
@@ -65,6 +74,9 @@ class _Encoder:
             return _SIMPLE_OUT[kind](value)
         if kind in _CONTAINERS:
             return self._container(value, kind, path)
+        number = _number_of_numpy(value)
+        if number is not None:
+            return self.encode(number, path)
         raise TypeError(f"save: {_path(path)} is {self._refused(value)}")
 
     def _refused(self, value: Any) -> str:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from genesis._torch_file import Move
 
-__all__ = ["BEGINNING", "read"]
+__all__ = ["read"]
 
-BEGINNING = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the first pickle
+_NUMBER = 0x1950A86A20F9469CFC6C  # the first pickle
 _VERSION = 1001
 _AT_ONCE = 1 << 16  # bytes that are read at least
 _LINE_MOST = 1 << 12
@@ -106,7 +106,9 @@ def read(file: BinaryIO, begin: int, size: int, move: Move) -> Any:
         Says where a storage goes, by the place that it was saved from.
     """
     window = _Window(file, begin, size)
-    version = _LegacyReader(window, len(BEGINNING))
+    number = _LegacyReader(window, 0)
+    check(number.run() == _NUMBER, "it begins with another number than a file of torch.save")
+    version = _LegacyReader(window, number.at)
     check(version.run() == _VERSION, "its version is not known")
     machine = _LegacyReader(window, version.at)
     found = machine.run()

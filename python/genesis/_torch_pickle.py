@@ -213,6 +213,36 @@ def _bytearray_make(arguments: tuple[Any, ...]) -> bytearray:
     return bytearray(*arguments)
 
 
+class _NumpyType:
+    """NumPy's type of a number: the letter of module struct."""
+
+    def __init__(self, letter: str) -> None:
+        self.letter = letter
+
+
+_NUMPY_LETTERS = {"b1": "?", "f2": "e", "f4": "f", "f8": "d"}
+for _size, _letter in ((1, "b"), (2, "h"), (4, "i"), (8, "q")):
+    _NUMPY_LETTERS |= {f"i{_size}": _letter, f"u{_size}": _letter.upper()}
+
+
+def _numpy_type_make(arguments: tuple[Any, ...]) -> _NumpyType:
+    name = arguments[0] if arguments else None
+    check(type(name) is str and name in _NUMPY_LETTERS, f"a type of NumPy is {_shown(name)}")
+    return _NumpyType(_NUMPY_LETTERS[name])
+
+
+def _numpy_number_make(arguments: tuple[Any, ...]) -> Any:
+    """A number of NumPy, as one of Python."""
+    check(
+        len(arguments) == 2
+        and isinstance(arguments[0], _NumpyType)
+        and type(arguments[1]) is bytes
+        and len(arguments[1]) == struct.calcsize(arguments[0].letter),
+        "a number of NumPy has not the parts that it should",
+    )
+    return struct.unpack("<" + arguments[0].letter, arguments[1])[0]
+
+
 _STORAGES = {
     "BoolStorage": _C.bool,
     "ByteStorage": _C.uint8,
@@ -237,6 +267,9 @@ _CALLS = {
     "collections.OrderedDict": _ordered_make,
     "collections.Counter": _counter_make,
     "_codecs.encode": _encode_make,
+    "numpy.dtype": _numpy_type_make,
+    "numpy.core.multiarray.scalar": _numpy_number_make,
+    "numpy._core.multiarray.scalar": _numpy_number_make,
 }
 for _module in ("builtins", "__builtin__"):
     _CALLS |= {
@@ -350,7 +383,11 @@ class Reader:
 
     def build(self) -> None:
         state = self.pop()
-        target = self.top(OrderedDict)
+        target = self.top((OrderedDict, _NumpyType))
+        if isinstance(target, _NumpyType):
+            is_right = type(state) is tuple and len(state) > 1 and state[1] in ("<", "|")
+            check(is_right, "a number of NumPy is of a machine whose byte order is not little")
+            return
         check(type(state) is dict, "the attributes of an OrderedDict are no dict")
         if "_metadata" in state:
             target._metadata = state["_metadata"]
@@ -522,5 +559,5 @@ def tree_check(value: Any) -> None:
 
 
 def _value_check(value: Any) -> None:
-    if isinstance(value, (_Name, _Elements, Storage)):
-        raise ValueError("it has a storage or a function where a value should be")
+    if isinstance(value, (_Name, _Elements, Storage, _NumpyType)):
+        raise ValueError("it has a storage, a type or a function where a value should be")

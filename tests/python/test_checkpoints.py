@@ -98,6 +98,32 @@ def test_state_dicts_keep_their_metadata():
     assert type(made._metadata) is OrderedDict
 
 
+def test_numbers_of_numpy_become_those_of_python():
+    """They are what a program keeps of its losses. Arrays are refused: they would be tensors."""
+    numpy = pytest.importorskip("numpy")
+    made = {
+        "best": numpy.float64(0.5),
+        "loss": [numpy.float32(0.25), numpy.float64("inf")],
+        "step": numpy.int64(3),
+        "done": numpy.bool_(True),
+        "half": numpy.float16(2),
+    }
+    found = again(made)
+    expected = {"best": 0.5, "loss": [0.25, float("inf")], "step": 3, "done": True, "half": 2.0}
+    assert found == expected
+    assert [type(one) for one in found.values()] == [float, list, int, bool, float]
+    for wrong in (numpy.arange(2), numpy.array(1.5), numpy.longdouble(1), numpy.datetime64("2020")):
+        with pytest.raises(TypeError, match=r"^save: \['x'\] is of class numpy"):
+            again({"x": wrong})
+
+
+def test_arguments_of_pytorch():
+    room = io.BytesIO()
+    genesis.save({"a": 1}, room, pickle_protocol=4, _use_new_zipfile_serialization=False)
+    room.seek(0)
+    assert genesis.load(room, weights_only=None, mmap=None, pickle_module=None) == {"a": 1}
+
+
 class Own:
     def __reduce__(self):
         raise AssertionError("it was pickled")

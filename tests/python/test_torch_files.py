@@ -160,6 +160,38 @@ def test_the_layout_from_before_version_1_6():
         load("old", mmap=True)
 
 
+def numpy_number(
+    kind=b"X\x02\x00\x00\x00f8", order=b"<", value=b"\x00\x00\x00\x00\x00\x00\xe0?"
+) -> bytes:
+    """A number of NumPy, as NumPy 1 and 2 write it."""
+    made = b"cnumpy\ndtype\n" + kind + b"\x89\x88\x87R(K\x03X\x01\x00\x00\x00" + order
+    made += b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    return made + b"C" + bytes([len(value)]) + value + b"\x86R"
+
+
+def test_numbers_of_numpy():
+    """A program keeps its best loss in a checkpoint."""
+    found = [
+        b"cnumpy.core.multiarray\nscalar\n" + numpy_number(),
+        b"cnumpy._core.multiarray\nscalar\n"
+        + numpy_number(b"X\x02\x00\x00\x00i2", value=b"\xfe\xff"),
+        b"cnumpy.core.multiarray\nscalar\n" + numpy_number(b"X\x02\x00\x00\x00b1", b"|", b"\x01"),
+    ]
+    made = genesis.load(archive(b"](" + b"".join(found) + b"e."))
+    assert made == [0.5, -2, True] and [type(one) for one in made] == [float, int, bool]
+    scalar = b"cnumpy.core.multiarray\nscalar\n"
+    for data, words in [
+        (scalar + numpy_number(b"X\x03\x00\x00\x00f16"), "a type of NumPy is 'f16'"),
+        (scalar + numpy_number(b"K\x05"), "a type of NumPy is 5"),
+        (scalar + numpy_number(order=b">"), "byte order is not little"),
+        (scalar + numpy_number(value=b"abc"), "not the parts that it should"),
+        (scalar + b"K\x01K\x02\x86R", "not the parts that it should"),
+        (b"cnumpy\ndtype\nX\x02\x00\x00\x00f8\x85R", "a type or a function where"),
+        (b"cnumpy.core.multiarray\n_reconstruct\n", "which is not read"),
+    ]:
+        refused(data + b".", words)
+
+
 def test_tar_files_are_refused(tmp_path):
     with tarfile.open(tmp_path / "old.tar", "w") as file:
         file.add(FOLDER / "tensor.pt", "storages")
@@ -265,7 +297,7 @@ def test_tensors_that_cannot_be():
         (tensor(kind=b"torch\nfloat32\n"), "a storage is of type"),
         (tensor(kind=b"torch.storage\nUntypedStorage\n", count=16), "no type"),
         (tensor(flag=b"N"), "no truth"),
-        (storage(), "a storage or a function where"),
+        (storage(), "a storage, a type or a function where"),
         (b"X\x01\x00\x00\x00aQ", "no storage"),
         (b"ctorch._utils\n_rebuild_tensor_v2\n)R", "wrong number of parts"),
         (b"ctorch._utils\n_rebuild_parameter\n(K\x01\x89NtR", "a parameter is no tensor"),
