@@ -160,6 +160,7 @@ class DataLoader(Generic[T]):
         self.persistent_workers = persistent_workers
         self._is_iterable = is_iterable
         self._crew: Crew | None = None  # of persistent workers
+        self._told_length: int | None = None  # what len() has said of an IterableDataset
         self._is_made = True
 
     @property
@@ -221,9 +222,11 @@ class DataLoader(Generic[T]):
             indices: Any = self.sampler if self.batch_sampler is None else self.batch_sampler
             return len(indices)
         count = len(self.dataset)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        if self.batch_size is not None:
+            size = self.batch_size
+            count = count // size if self.drop_last else -(-count // size)
+        self._told_length = count
+        return count
 
 
 # ---- arguments ----
@@ -336,11 +339,9 @@ class _Iterator:
 
 
 def _length_check(loader: DataLoader[Any], taken: int) -> None:
-    """Warn once of an IterableDataset that has more than its __len__ says."""
-    if not loader._is_iterable or not hasattr(loader.dataset, "__len__"):
-        return
-    length = len(loader)
-    if taken == length + 1:
+    """Warn once of an IterableDataset that has more batches than len() has said."""
+    length = loader._told_length
+    if length is not None and taken == length + 1:
         warnings.warn(
             f"Length of IterableDataset {loader.dataset} was reported to be {length} (when "
             f"accessing len(dataloader)), but {taken} samples have been fetched."
