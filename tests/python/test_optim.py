@@ -684,6 +684,28 @@ def test_loading_numbers_of_steps():
     assert optimizer.state[params[0]]["step"].item() == 4
 
 
+@pytest.mark.parametrize("name", ["Adafactor", "NAdam", "RAdam", "ASGD"])
+def test_loading_states_of_old_versions(name):
+    """Options that there were not yet, and plain numbers of steps."""
+    param = parameter(1.0, 2.0)
+    optimizer = make(name, [param])
+    optimizer.step()
+    saved = copy.deepcopy(optimizer.state_dict())
+    right = copy.deepcopy(optimizer)
+    group = saved["param_groups"][0]
+    for key in ("foreach", "maximize", "capturable", "differentiable", "decoupled_weight_decay"):
+        group.pop(key, None)
+    state = saved["state"][0]
+    state.update({key: one.item() for key, one in state.items() if one.numel() == 1})
+    optimizer.load_state_dict(saved)
+    optimizer.step()
+    twin = right.param_groups[0]["params"][0]
+    twin.grad = param.grad.clone()
+    right.step()
+    assert twin.tolist() == param.tolist()
+    assert optimizer.param_groups[0].keys() == right.param_groups[0].keys()
+
+
 def test_what_cannot_be_loaded():
     """PyTorch's words; nothing changes."""
     optimizer, params = trained("Adam", 3)

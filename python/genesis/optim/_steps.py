@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 MAXIMIZE, RECORD = 1, 2  # flags of _C._optim_step(); an optimizer's own follow
 OPTION = (4, 8, 16, 32)
 
+_LATER = ("capturable", "differentiable", "foreach", "fused", "maximize")
+_LATER += ("decoupled_weight_decay",)  # options that old states do not have
+
 
 def scalar_dtype(is_fused: bool | None = None) -> Any:
     """The type of what counts steps."""
@@ -135,7 +138,7 @@ class ListOptimizer(Optimizer):
             self._step_supports_amp_scaling = True
         for group in self.param_groups:
             for name, value in self.defaults.items():
-                if name in ("capturable", "differentiable", "foreach", "fused", "maximize"):
+                if name in _LATER:
                     group.setdefault(name, value)
             for param in group["params"]:
                 own = self.state.get(param, {})

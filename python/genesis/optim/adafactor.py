@@ -86,6 +86,16 @@ class Adafactor(Optimizer):
         }
         super().__init__(params, defaults)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("foreach", None)
+            group.setdefault("maximize", False)
+            for param in group["params"]:
+                own = self.state.get(param, {})
+                if own and not isinstance(own["step"], _C.Tensor):
+                    own["step"] = _C.tensor(float(own["step"]), dtype=scalar_dtype())
+
     def _state_of(self, param: Any) -> dict[str, Any]:
         state = self.state[param]
         if state:
