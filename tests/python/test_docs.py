@@ -54,6 +54,7 @@ MODULES = [
     "genesis.nn.utils.convert",
     "genesis.nn.utils.fusion",
     "genesis.nn.utils.parametrize",
+    "genesis.nn.utils.prune",
     "genesis.nn.utils.spectral_norm",
     "genesis.nn.utils.stateless",
     "genesis.nn.utils.weight_norm",
