@@ -388,6 +388,24 @@ def test_an_optimizer_that_unscales_itself():
     assert scaler.get_scale() == 8.0
 
 
+def test_a_fused_optimizer_without_gradients():
+    """It does nothing while the other one steps. Gradients that came too late are an error."""
+    a, b = (genesis.ones(2, requires_grad=True) for _ in range(2))
+    one = genesis.optim.SGD([a], lr=1.0)
+    two = genesis.optim.Adam([b], lr=1.0, fused=True)
+    scaler = GradScaler("cpu", init_scale=4.0)
+    scaler.scale(a.sum()).backward()
+    scaler.step(one)
+    scaler.step(two)
+    scaler.update()
+    assert a.tolist() == [0, 0] and b.tolist() == [1, 1]
+    scaler.scale(a.sum()).backward()
+    scaler.unscale_(two)
+    scaler.scale(b.sum()).backward()
+    with pytest.raises(RuntimeError, match=r"no gradients when unscale_\(\) was called"):
+        scaler.step(two)
+
+
 def test_two_optimizers_and_types():
     small = genesis.ones(2, requires_grad=True)
     wide = genesis.ones(2, dtype=genesis.float64, requires_grad=True)

@@ -197,8 +197,12 @@ class GradScaler:
         is_scaled = state.stage is OptState.READY
         if is_scaled:
             self._check(optimizer, None)
-        if not state.found:
-            raise RuntimeError("step(): no parameter of the optimizer has a gradient")
+        elif not state.found and any(
+            parameter.grad is not None
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        ):
+            raise RuntimeError("step(): there were no gradients when unscale_() was called")
         own = getattr(optimizer, "grad_scale", None)
         if is_scaled:
             optimizer.grad_scale = scale if own is None else scale * own
