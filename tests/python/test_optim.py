@@ -86,6 +86,42 @@ def test_lbfgs(name):
     assert losses == pytest.approx(RECORDED["lbfgs"][name], rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize("capturable", [False, True])
+def test_the_average_of_asgd(capturable):
+    """It is the parameter itself up to t0, and then the mean of what comes."""
+    x = genesis.tensor([1.0, -2.0], dtype=genesis.float64, requires_grad=True)
+    optimizer = optim.ASGD([x], lr=0.5, lambd=0.1, alpha=0.5, t0=2, capturable=capturable)
+    right, rate, weight, mean = [1.0, -2.0], 0.5, 1.0, [0.0, 0.0]
+    for step in range(1, 7):
+        grads = [0.3 * step, -0.2]
+        x.grad = genesis.tensor(grads, dtype=genesis.float64)
+        optimizer.step()
+        right = [a * (1 - 0.1 * rate) - rate * g for a, g in zip(right, grads, strict=True)]
+        mean = [m + (a - m) * weight for m, a in zip(mean, right, strict=True)]
+        rate, weight = 0.5 / (1 + 0.1 * 0.5 * step) ** 0.5, 1 / max(1, step - 2)
+        state = optimizer.state[x]
+        assert x.tolist() == pytest.approx(right, rel=1e-6)
+        assert state["ax"].tolist() == pytest.approx(mean, rel=1e-6)
+        assert state["eta"].item() == pytest.approx(rate) and state["step"].item() == step
+        assert state["mu"].item() == pytest.approx(weight)
+
+
+def test_the_sizes_of_rprop():
+    """They grow while a sign stays, and shrink when it changes, within bounds."""
+    x = genesis.tensor([1.0, 1.0, 1.0], requires_grad=True)
+    optimizer = optim.Rprop([x], lr=0.1, etas=(0.5, 2.0), step_sizes=(0.04, 0.3))
+    sizes = []
+    for grads in ([1, 1, 0], [1, -1, 0], [1, -1, 1], [1, 1, 1], [1, 1, -1]):
+        x.grad = genesis.tensor(grads, dtype=genesis.float32)
+        optimizer.step()
+        sizes.append([round(one, 4) for one in optimizer.state[x]["step_size"].tolist()])
+    assert sizes == [
+        *([0.1, 0.1, 0.1], [0.2, 0.05, 0.1], [0.3, 0.05, 0.1], [0.3, 0.04, 0.2], [0.3, 0.04, 0.1]),
+    ]
+    assert optimizer.state[x]["prev"].tolist() == [1, 1, 0]
+    assert x.tolist() == pytest.approx([1 - 1.2, 1 - 0.1 + 0.05 - 0.04, 1 - 0.1 - 0.2])
+
+
 def test_lion():
     """By its formula; PyTorch has none."""
     x = genesis.tensor([1.0, -2.0, 3.0], dtype=genesis.float64, requires_grad=True)
