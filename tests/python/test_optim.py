@@ -481,6 +481,17 @@ def test_zero_grad():
     assert a.grad is None and b.grad is None
 
 
+def test_zero_grad_lets_go_of_graphs():
+    """Gradients that can be differentiated become zeros that cannot."""
+    x = genesis.tensor([1.0, 2.0], requires_grad=True)
+    (x**3).sum().backward(create_graph=True)
+    grad = x.grad
+    optim.SGD([x], lr=0.1).zero_grad(set_to_none=False)
+    assert x.grad is grad and not grad.requires_grad and grad.tolist() == [0, 0]
+    (x**2).sum().backward()
+    assert x.grad.tolist() == [2, 4] and not x.grad.requires_grad
+
+
 def test_the_same_memory_twice():
     """An error, and nothing has changed."""
     x = genesis.ones(4)

@@ -278,8 +278,10 @@ class Optimizer:
             for param in group["params"]:
                 if set_to_none:
                     param.grad = None
-                elif param.grad is not None:
-                    grads.append(param.grad.detach())
+                elif (grad := param.grad) is not None:
+                    if grad.requires_grad:  # it has a graph, of backward(create_graph=True)
+                        grad.detach_()
+                    grads.append(grad)
         for device in {grad.device for grad in grads}:
             places = tuple(grad for grad in grads if grad.device == device)
             _C._list_elementwise((places,), (), ((1, 0),), (0.0,), None, 0)
