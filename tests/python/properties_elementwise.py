@@ -216,7 +216,7 @@ def power(name, draw):
         a, b = numpy.broadcast_arrays(a, b)
         power_of = numpy.power(a, numpy.where(b < 0, 0, b))
         inverse = numpy.where(a == 1, 1, numpy.where(a == -1, numpy.where(b % 2, -1, 1), 0))
-        expected = numpy.where(b < 0, inverse, power_of)
+        expected = numpy.where(b < 0, inverse.astype(power_of.dtype), power_of)
     check(name, both_ways(name, draw, one, two.tensor), expected, dtype)
 
 
