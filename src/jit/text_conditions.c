@@ -13,13 +13,8 @@ enum {
 
 static const char SPACES[] = "                ";
 
-struct slice {
-    const char *at;
-    size_t length;
-};
-
 struct macro {
-    struct slice name, value;
+    struct gni_slice name, value;
     bool is_certain;  /* every compiler meets the definition */
     bool is_function; /* it has arguments */
 };
@@ -95,15 +90,10 @@ static size_t word_length(const char *at)
     return length;
 }
 
-static bool is_same(struct slice slice, const char *text)
-{
-    return strlen(text) == slice.length && memcmp(slice.at, text, slice.length) == 0;
-}
-
-static struct macro *macro_find(struct reader *reader, struct slice name)
+static struct macro *macro_find(struct reader *reader, struct gni_slice name)
 {
     for (int i = reader->macro_count - 1; i >= 0; i--) {
-        struct slice known = reader->macros[i].name;
+        struct gni_slice known = reader->macros[i].name;
         if (known.length == name.length && memcmp(known.at, name.at, name.length) == 0)
             return &reader->macros[i];
     }
@@ -111,7 +101,7 @@ static struct macro *macro_find(struct reader *reader, struct slice name)
 }
 
 /* Whether the compiler may define a name that the text does not. */
-static bool is_compilers(struct slice name)
+static bool is_compilers(struct gni_slice name)
 {
     return (name.length > 2 && memcmp(name.at, "__", 2) == 0) ||
            (name.length > 3 && memcmp(name.at, "GN_", 3) == 0);
@@ -127,10 +117,10 @@ static bool is_left(const struct reader *reader)
 }
 
 /* `line` begins behind "define". */
-static void macro_define(struct reader *reader, struct slice line)
+static void macro_define(struct reader *reader, struct gni_slice line)
 {
     size_t length = word_length(line.at);
-    struct slice name = {line.at, length};
+    struct gni_slice name = {line.at, length};
     struct macro *macro = macro_find(reader, name);
     if (macro == NULL && reader->macro_count == MACROS_MOST) {
         reader->out->has_failed = true;
@@ -144,9 +134,9 @@ static void macro_define(struct reader *reader, struct slice line)
                             .is_function = line.at[length] == '('};
 }
 
-static void macro_undefine(struct reader *reader, struct slice line)
+static void macro_undefine(struct reader *reader, struct gni_slice line)
 {
-    struct macro *macro = macro_find(reader, (struct slice){line.at, word_length(line.at)});
+    struct macro *macro = macro_find(reader, (struct gni_slice){line.at, word_length(line.at)});
     if (macro == NULL)
         return;
     if (is_left(reader))
@@ -185,24 +175,24 @@ static bool takes(struct expression *expression, const char *operator)
     return true;
 }
 
-static struct slice takes_word(struct expression *expression)
+static struct gni_slice takes_word(struct expression *expression)
 {
     spaces_skip(expression);
-    struct slice word = {expression->at, 0};
+    struct gni_slice word = {expression->at, 0};
     while (expression->at < expression->end && is_word(*expression->at))
         expression->at++;
     word.length = (size_t)(expression->at - word.at);
     return word;
 }
 
-static long is_defined(struct expression *expression, struct slice name)
+static long is_defined(struct expression *expression, struct gni_slice name)
 {
     const struct macro *macro = macro_find(expression->reader, name);
     expression->is_known &= macro == NULL ? !is_compilers(name) : macro->is_certain;
     return macro != NULL;
 }
 
-static long value_of(struct expression *expression, struct slice name)
+static long value_of(struct expression *expression, struct gni_slice name)
 {
     const struct macro *macro = macro_find(expression->reader, name);
     if (macro == NULL) {
@@ -230,12 +220,12 @@ static long expression_one(struct expression *expression)
         expression->is_known &= takes(expression, ")");
         return value;
     }
-    struct slice word = takes_word(expression);
+    struct gni_slice word = takes_word(expression);
     if (word.length == 0) {
         expression->is_known = false;
         return 0;
     }
-    if (is_same(word, "defined")) {
+    if (gni_slice_is(word, "defined")) {
         bool is_open = takes(expression, "(");
         long value = is_defined(expression, takes_word(expression));
         expression->is_known &= !is_open || takes(expression, ")");
@@ -286,16 +276,17 @@ static long expression_or(struct expression *expression)
 }
 
 /* What becomes of the branch behind a condition. */
-static enum branch branch_of(struct reader *reader, struct slice word, struct slice condition)
+static enum branch branch_of(struct reader *reader, struct gni_slice word,
+                             struct gni_slice condition)
 {
     struct expression expression = {reader, condition.at, condition.at + condition.length, 0, true};
-    bool is_definition = is_same(word, "ifdef") || is_same(word, "ifndef");
+    bool is_definition = gni_slice_is(word, "ifdef") || gni_slice_is(word, "ifndef");
     long value = is_definition ? is_defined(&expression, takes_word(&expression))
                                : expression_or(&expression);
     spaces_skip(&expression);
     if (!expression.is_known || expression.at != expression.end)
         return BRANCH_LEFT;
-    return (value != 0) != is_same(word, "ifndef") ? BRANCH_TAKEN : BRANCH_SOUGHT;
+    return (value != 0) != gni_slice_is(word, "ifndef") ? BRANCH_TAKEN : BRANCH_SOUGHT;
 }
 
 /* ---- lines ---------------------------------------------------------------------------------------------- */
@@ -309,7 +300,7 @@ static bool is_read(const struct reader *reader)
 }
 
 /* A line with one space for four in front of it, and one for several within it. */
-static void line_add(struct reader *reader, struct slice line)
+static void line_add(struct reader *reader, struct gni_slice line)
 {
     const char *at = line.at, *end = line.at + line.length;
     while (end > at && isspace((unsigned char)end[-1]))
@@ -332,8 +323,8 @@ static void line_add(struct reader *reader, struct slice line)
     gni_builder_add(reader->out, "\n", 1);
 }
 
-static void condition_begin(struct reader *reader, struct slice line, struct slice word,
-                            struct slice rest)
+static void condition_begin(struct reader *reader, struct gni_slice line, struct gni_slice word,
+                            struct gni_slice rest)
 {
     if (reader->level == LEVELS_MOST) {
         reader->out->has_failed = true;
@@ -345,8 +336,8 @@ static void condition_begin(struct reader *reader, struct slice line, struct sli
         line_add(reader, line);
 }
 
-static void condition_go_on(struct reader *reader, struct slice line, struct slice word,
-                            struct slice rest)
+static void condition_go_on(struct reader *reader, struct gni_slice line, struct gni_slice word,
+                            struct gni_slice rest)
 {
     gni_assert(reader->level > 0);
     enum branch *branch = &reader->levels[reader->level - 1];
@@ -355,7 +346,7 @@ static void condition_go_on(struct reader *reader, struct slice line, struct sli
     } else if (*branch == BRANCH_TAKEN) {
         *branch = BRANCH_PASSED;
     } else if (*branch == BRANCH_SOUGHT) {
-        *branch = is_same(word, "else") ? BRANCH_TAKEN : branch_of(reader, word, rest);
+        *branch = gni_slice_is(word, "else") ? BRANCH_TAKEN : branch_of(reader, word, rest);
         if (*branch != BRANCH_LEFT)
             return;
         gni_builder_add(reader->out, "#if ", 4);
@@ -363,7 +354,7 @@ static void condition_go_on(struct reader *reader, struct slice line, struct sli
     }
 }
 
-static void condition_end(struct reader *reader, struct slice line)
+static void condition_end(struct reader *reader, struct gni_slice line)
 {
     gni_assert(reader->level > 0);
     if (reader->levels[reader->level - 1] == BRANCH_LEFT)
@@ -372,26 +363,26 @@ static void condition_end(struct reader *reader, struct slice line)
 }
 
 /* A line that begins with "#". */
-static void directive_read(struct reader *reader, struct slice line)
+static void directive_read(struct reader *reader, struct gni_slice line)
 {
     const char *end = line.at + line.length, *at = memchr(line.at, '#', line.length);
     for (at++; at < end && isblank((unsigned char)*at); at++)
         ;
-    struct slice word = {at, word_length(at)};
+    struct gni_slice word = {at, word_length(at)};
     for (at += word.length; at < end && isspace((unsigned char)*at); at++)
         ;
-    struct slice rest = {at, (size_t)(end - at)};
-    if (is_same(word, "if") || is_same(word, "ifdef") || is_same(word, "ifndef")) {
+    struct gni_slice rest = {at, (size_t)(end - at)};
+    if (gni_slice_is(word, "if") || gni_slice_is(word, "ifdef") || gni_slice_is(word, "ifndef")) {
         condition_begin(reader, line, word, rest);
-    } else if (is_same(word, "elif") || is_same(word, "else")) {
+    } else if (gni_slice_is(word, "elif") || gni_slice_is(word, "else")) {
         condition_go_on(reader, line, word, rest);
-    } else if (is_same(word, "endif")) {
+    } else if (gni_slice_is(word, "endif")) {
         condition_end(reader, line);
     } else {
         line_add(reader, line);
-        if (is_same(word, "define") && is_read(reader))
+        if (gni_slice_is(word, "define") && is_read(reader))
             macro_define(reader, rest);
-        else if (is_same(word, "undef") && is_read(reader))
+        else if (gni_slice_is(word, "undef") && is_read(reader))
             macro_undefine(reader, rest);
     }
 }
@@ -414,7 +405,7 @@ void gni_text_decide(const char *text, struct gni_builder *out)
     out->has_failed |= bare.has_failed || reader.macros == NULL;
     for (const char *at = bare.text; !out->has_failed && at != NULL && *at != '\0';) {
         const char *end = line_end(at), *first = at + strspn(at, " \t");
-        struct slice line = {at, (size_t)(end - at)};
+        struct gni_slice line = {at, (size_t)(end - at)};
         if (*first == '#')
             directive_read(&reader, line);
         else

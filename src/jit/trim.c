@@ -7,14 +7,9 @@
 #include <ctype.h>
 #include <string.h>
 
-struct slice {
-    const char *at;
-    size_t length;
-};
-
 /* An identifier of the text. */
 struct word {
-    struct slice text;
+    struct gni_slice text;
     bool is_named;  /* a part that is kept names it */
     bool is_type;   /* a typedef or a struct without arguments defines it */
     int part_count; /* that define it */
@@ -33,7 +28,7 @@ struct range {
 };
 
 struct part {
-    struct slice text;
+    struct gni_slice text;
     enum part_kind kind;
     struct range words, names, types;
     bool is_special; /* a specialization of a template */
@@ -55,7 +50,7 @@ struct trimmer {
 /* ---- words ------------------------------------------------------------------------------------------ */
 
 /* The place of a word; it is added if it is new. There are twice as many places as words. */
-static int word_place(struct trimmer *trimmer, struct slice text)
+static int word_place(struct trimmer *trimmer, struct gni_slice text)
 {
     size_t mask = trimmer->capacity - 1;
     size_t place = (size_t)gni_hash_bytes(text.at, text.length, 0) & mask;
@@ -68,13 +63,8 @@ static int word_place(struct trimmer *trimmer, struct slice text)
     }
 }
 
-static bool is_text(struct slice slice, const char *text)
-{
-    return strlen(text) == slice.length && memcmp(slice.at, text, slice.length) == 0;
-}
-
 /* Adds a word to the list that is last in `ranges`. */
-static void range_add(struct trimmer *trimmer, struct range *range, struct slice text)
+static void range_add(struct trimmer *trimmer, struct range *range, struct gni_slice text)
 {
     if (trimmer->range_count == trimmer->range_most) {
         trimmer->has_failed = true;
@@ -92,10 +82,10 @@ static struct range range_begin(const struct trimmer *trimmer)
 /* ---- tokens ----------------------------------------------------------------------------------------- */
 
 /* An identifier, a number, a string, a character or one letter of anything else; empty at the end. */
-static struct slice token_at(const char *at)
+static struct gni_slice token_at(const char *at)
 {
     at += strspn(at, " \t\n\\");
-    struct slice token = {at, 1};
+    struct gni_slice token = {at, 1};
     if (*at == '\0') {
         token.length = 0;
     } else if (isalnum((unsigned char)*at) || *at == '_') {
@@ -109,24 +99,24 @@ static struct slice token_at(const char *at)
     return token;
 }
 
-static struct slice token_after(struct slice token)
+static struct gni_slice token_after(struct gni_slice token)
 {
     return token_at(token.at + token.length);
 }
 
-static bool is_identifier(struct slice token)
+static bool is_identifier(struct gni_slice token)
 {
     return token.length > 0 && (isalpha((unsigned char)*token.at) || *token.at == '_');
 }
 
-static bool is_letter(struct slice token, char letter)
+static bool is_letter(struct gni_slice token, char letter)
 {
     return token.length == 1 && *token.at == letter;
 }
 
 /* The token that closes what a bracket opens, in which brackets of its kind are in pairs; the end if none does. Angles
  * within parentheses are comparisons. */
-static struct slice closing(struct slice token)
+static struct gni_slice closing(struct gni_slice token)
 {
     const char open = *token.at;
     const char close = open == '(' ? ')' : open == '{' ? '}' : open == '[' ? ']' : '>';
@@ -146,14 +136,14 @@ static struct slice closing(struct slice token)
 /* ---- parts ------------------------------------------------------------------------------------------- */
 
 /* Where a part that begins with this token ends: behind ";" or behind a body. */
-static const char *part_end(struct slice token)
+static const char *part_end(struct gni_slice token)
 {
-    bool is_typedef = is_text(token, "typedef");
+    bool is_typedef = gni_slice_is(token, "typedef");
     while (token.length > 0 && !is_letter(token, ';')) {
         bool is_body = is_letter(token, '{');
         if (is_body || is_letter(token, '(') || is_letter(token, '['))
             token = closing(token);
-        struct slice next = token_after(token);
+        struct gni_slice next = token_after(token);
         if (is_body && !is_typedef && !is_letter(next, ';'))
             return token.at + token.length;
         token = next;
@@ -162,10 +152,10 @@ static const char *part_end(struct slice token)
 }
 
 /* All identifiers between two places. */
-static struct range words_read(struct trimmer *trimmer, struct slice text)
+static struct range words_read(struct trimmer *trimmer, struct gni_slice text)
 {
     struct range range = range_begin(trimmer);
-    struct slice token = token_at(text.at);
+    struct gni_slice token = token_at(text.at);
     for (; token.length > 0 && token.at < text.at + text.length; token = token_after(token))
         if (is_identifier(token))
             range_add(trimmer, &range, token);
@@ -173,7 +163,7 @@ static struct range words_read(struct trimmer *trimmer, struct slice text)
 }
 
 /* The names of an enum: its own, and those behind "{" and ",". */
-static void enum_read(struct trimmer *trimmer, struct part *part, struct slice token)
+static void enum_read(struct trimmer *trimmer, struct part *part, struct gni_slice token)
 {
     const char *end = part->text.at + part->text.length;
     bool is_name = true;
@@ -185,9 +175,9 @@ static void enum_read(struct trimmer *trimmer, struct part *part, struct slice t
 }
 
 /* The name of a type that is defined: what stands last before ";". */
-static void typedef_read(struct trimmer *trimmer, struct part *part, struct slice token)
+static void typedef_read(struct trimmer *trimmer, struct part *part, struct gni_slice token)
 {
-    struct slice name = token;
+    struct gni_slice name = token;
     const char *end = part->text.at + part->text.length;
     for (; token.length > 0 && token.at < end; token = token_after(token)) {
         if (is_letter(token, '[') || is_letter(token, '{'))
@@ -200,10 +190,10 @@ static void typedef_read(struct trimmer *trimmer, struct part *part, struct slic
 }
 
 /* The types in brackets, for which an overload or a specialization is. */
-static void types_read(struct trimmer *trimmer, struct part *part, struct slice open)
+static void types_read(struct trimmer *trimmer, struct part *part, struct gni_slice open)
 {
-    struct slice close = closing(open);
-    for (struct slice token = open; token.length > 0 && token.at < close.at;
+    struct gni_slice close = closing(open);
+    for (struct gni_slice token = open; token.length > 0 && token.at < close.at;
          token = token_after(token))
         if (is_identifier(token))
             range_add(trimmer, &part->types, token);
@@ -211,11 +201,11 @@ static void types_read(struct trimmer *trimmer, struct part *part, struct slice 
 
 /* A struct, a function or a variable: the name is an identifier before "{", ":", "(", "[", "=" or ";", or before the
  * arguments of a template that is specialized. */
-static void declaration_read(struct trimmer *trimmer, struct part *part, struct slice token,
+static void declaration_read(struct trimmer *trimmer, struct part *part, struct gni_slice token,
                              bool is_template)
 {
     bool is_struct = false, has_arguments = false;
-    struct slice name = {token.at, 0}, arguments = name;
+    struct gni_slice name = {token.at, 0}, arguments = name;
     for (; token.length > 0 && !is_letter(token, ';'); token = token_after(token)) {
         if (is_letter(token, '(') && name.length > 2 && memcmp(name.at, "__", 2) == 0) {
             token = closing(token); /* of an attribute */
@@ -232,7 +222,7 @@ static void declaration_read(struct trimmer *trimmer, struct part *part, struct 
                 token = token_after(token_after(token)); /* a type that is in another */
             continue;
         }
-        is_struct |= is_text(token, "struct") || is_text(token, "union");
+        is_struct |= gni_slice_is(token, "struct") || gni_slice_is(token, "union");
         if (is_identifier(token)) {
             name = token;
             has_arguments = false;
@@ -252,20 +242,20 @@ static void declaration_read(struct trimmer *trimmer, struct part *part, struct 
 
 static void names_read(struct trimmer *trimmer, struct part *part)
 {
-    struct slice token = token_at(part->text.at);
+    struct gni_slice token = token_at(part->text.at);
     part->names = part->types = range_begin(trimmer);
     if (is_letter(token, '#')) {
         token = token_after(token);
-        if (is_text(token, "define"))
+        if (gni_slice_is(token, "define"))
             range_add(trimmer, &part->names, token_after(token));
-    } else if (is_text(token, "enum")) {
+    } else if (gni_slice_is(token, "enum")) {
         enum_read(trimmer, part, token_after(token));
-    } else if (is_text(token, "typedef")) {
+    } else if (gni_slice_is(token, "typedef")) {
         typedef_read(trimmer, part, token);
     } else {
-        bool is_template = is_text(token, "template");
+        bool is_template = gni_slice_is(token, "template");
         if (is_template) {
-            struct slice open = token_after(token);
+            struct gni_slice open = token_after(token);
             token = closing(open);
             part->is_special = is_letter(token_after(open), '>');
             token = token_after(token);
@@ -276,20 +266,20 @@ static void names_read(struct trimmer *trimmer, struct part *part)
         trimmer->words[trimmer->ranges[i]].part_count++;
 }
 
-static enum part_kind kind_of(struct slice line)
+static enum part_kind kind_of(struct gni_slice line)
 {
-    struct slice word = token_after(token_at(line.at));
-    if (is_text(word, "if") || is_text(word, "ifdef") || is_text(word, "ifndef"))
+    struct gni_slice word = token_after(token_at(line.at));
+    if (gni_slice_is(word, "if") || gni_slice_is(word, "ifdef") || gni_slice_is(word, "ifndef"))
         return PART_CONDITION;
-    if (is_text(word, "else") || is_text(word, "elif"))
+    if (gni_slice_is(word, "else") || gni_slice_is(word, "elif"))
         return PART_ELSE;
-    return is_text(word, "endif") ? PART_CONDITION_END : PART_DEFINITION;
+    return gni_slice_is(word, "endif") ? PART_CONDITION_END : PART_DEFINITION;
 }
 
 /* The next part, with the end of its line; false at the end of the text. */
 static bool part_read(struct trimmer *trimmer)
 {
-    struct slice first = token_at(trimmer->at);
+    struct gni_slice first = token_at(trimmer->at);
     if (first.length == 0 || trimmer->has_failed)
         return false;
     if (trimmer->part_count == trimmer->part_most) {
@@ -303,14 +293,14 @@ static bool part_read(struct trimmer *trimmer)
             end += 1 + strcspn(end + 1, "\n");
     else
         end = part_end(first);
-    part->text = (struct slice){first.at, (size_t)(end - first.at)};
+    part->text = (struct gni_slice){first.at, (size_t)(end - first.at)};
     part->kind = is_letter(first, '#') ? kind_of(part->text) : PART_DEFINITION;
     trimmer->at = end;
     if (part->kind == PART_DEFINITION)
         names_read(trimmer, part);
     part->words = words_read(trimmer, part->text);
     for (int i = part->words.begin; i < part->words.end; i++)
-        part->is_kernel |= is_text(trimmer->words[trimmer->ranges[i]].text, "__global__") &&
+        part->is_kernel |= gni_slice_is(trimmer->words[trimmer->ranges[i]].text, "__global__") &&
                            !is_letter(first, '#');
     return true;
 }
