@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from genesis import autograd as autograd
     from genesis import backends as backends
     from genesis import compiler as compiler
+    from genesis import func as func
     from genesis import linalg as linalg
     from genesis import memory_profiler as memory_profiler
     from genesis import nn as nn
@@ -206,6 +207,7 @@ def __getattr__(name: str) -> Any:
         "autograd",
         "backends",
         "compiler",
+        "func",
         "linalg",
         "memory_profiler",
         "ndarray",

@@ -1,10 +1,21 @@
 """Neural networks: modules, their parameters, and functions."""
 
-from genesis.nn import functional, init, utils
+from genesis.nn import attention, functional, init, parallel, utils
 from genesis.nn import modules as modules
 from genesis.nn import parameter as parameter
 from genesis.nn.modules import *  # noqa: F403
 from genesis.nn.modules import __all__ as _modules
+from genesis.nn.parallel import DataParallel
 from genesis.nn.parameter import Buffer, Parameter
 
-__all__ = [*_modules, "Buffer", "Parameter", "functional", "init", "utils"]  # noqa: PLE0604
+__all__ = [  # noqa: PLE0604
+    *_modules,
+    "Buffer",
+    "DataParallel",
+    "Parameter",
+    "attention",
+    "functional",
+    "init",
+    "parallel",
+    "utils",
+]

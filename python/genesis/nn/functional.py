@@ -30,6 +30,8 @@ from genesis.nn._attention import multi_head_attention_forward
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from genesis import Tensor
 
 __all__ = [  # noqa: PLE0604
@@ -57,6 +59,7 @@ __all__ = [  # noqa: PLE0604
     "softmin",
     "softplus",
     "tanh",
+    "triplet_margin_with_distance_loss",
 ]
 
 
@@ -141,3 +144,49 @@ def log_softmax(
     if dim is None:
         dim = _implicit_dim("log_softmax", input, _stacklevel)
     return genesis.log_softmax(input, dim, dtype)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """What the negative lacks to be further from the anchor than the positive by the margin.
+
+    Parameters
+    ----------
+    anchor, positive, negative : Tensor
+        Of one shape.
+    distance_function : callable, optional
+        Gives the distances of two tensors; None: :func:`pairwise_distance`.
+    margin : float
+        How far apart is far enough.
+    swap : bool
+        Whether the positive's distance to the negative counts where it is less.
+    reduction : str
+        ``"none"``, ``"mean"`` or ``"sum"`` of the losses.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> zero, one = genesis.zeros(1, 2), genesis.ones(1, 2)
+    >>> genesis.nn.functional.triplet_margin_with_distance_loss(zero, zero, one, margin=2.0)
+    tensor(0.5858)
+    """
+    if margin <= 0:
+        raise ValueError(
+            f"triplet_margin_with_distance_loss: margin is greater than 0, not {margin}"
+        )
+    distance = distance_function or pairwise_distance  # noqa: F405
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = genesis.minimum(far, distance(positive, negative))
+    # The loss of three vectors is the same formula of two distances.
+    return margin_ranking_loss(  # noqa: F405
+        far, near, genesis.ones_like(far), margin=margin, reduction=reduction
+    )

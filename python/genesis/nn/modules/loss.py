@@ -7,6 +7,8 @@ from genesis.nn.modules.module import Module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from genesis import Tensor
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "SmoothL1Loss",
     "SoftMarginLoss",
     "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
 ]
 
 
@@ -763,6 +766,61 @@ class TripletMarginLoss(_Loss):
             margin=self.margin,
             p=self.p,
             eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """As :class:`TripletMarginLoss`, with a distance of your own.
+
+    Parameters
+    ----------
+    distance_function : callable, optional
+        Gives the distances of two tensors; None: :class:`PairwiseDistance`.
+    margin : float
+        How far apart is far enough.
+    swap : bool
+        Whether the positive's distance to the negative counts where it is less.
+    reduction : str
+        ``"none"``, ``"mean"`` or ``"sum"`` of the elements' losses.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> def city(x, y):
+    ...     return (x - y).abs().sum(-1)
+    >>> loss = genesis.nn.TripletMarginWithDistanceLoss(distance_function=city, margin=3.0)
+    >>> loss(genesis.zeros(1, 2), genesis.zeros(1, 2), genesis.ones(1, 2))
+    tensor(1.)
+    """
+
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction)
+        if margin <= 0:
+            raise ValueError(
+                "TripletMarginWithDistanceLoss: expected margin to be greater than 0, "
+                f"got {margin} instead"
+            )
+        self.distance_function = distance_function
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Compute the loss."""
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
             swap=self.swap,
             reduction=self.reduction,
         )

@@ -2,15 +2,19 @@
 
 from importlib.util import find_spec
 
-from genesis.nn.utils import parametrizations, parametrize
+from genesis.nn.utils import parametrizations, parametrize, stateless
 from genesis.nn.utils.convert import parameters_to_vector, vector_to_parameters
+from genesis.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from genesis.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "remove_spectral_norm",
     "remove_weight_norm",
+    "spectral_norm",
+    "stateless",
     "vector_to_parameters",
     "weight_norm",
 ]
