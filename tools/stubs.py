@@ -267,6 +267,8 @@ def make_package(package: Path, extension: str) -> str:
         "backends",
         "cpu",
         "cuda",
+        "distributions",
+        "func",
         "linalg",
         "memory_profiler",
         "ndarray",
