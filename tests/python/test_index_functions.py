@@ -354,3 +354,26 @@ def test_mistakes():
     assert not x.any().item()
     assert x.index_put_((genesis.tensor([-1]), genesis.tensor([0])), 5)[2, 0].item() == 5
     assert x.index_put_((0,), 1, accumulate=True)[0].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 33, 100])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int64", "int8", "bool"])
+def test_rows_are_added_to_rows(name, width):
+    """Rows in stretches for several threads; whole numbers, so that the order does not matter."""
+    generator = numpy.random.default_rng(width)
+    start, values = (generator.integers(0, 2, (count, width)) for count in (300, 3000))
+    places = generator.integers(-300, 300, 3000)
+    expected = start.copy()
+    numpy.add.at(expected, places, values)
+    dtype = getattr(genesis, name)
+    x, rows = (genesis.from_numpy(one).to(dtype) for one in (start, values))
+    expected = genesis.from_numpy(expected).to(dtype).tolist()
+    index = genesis.from_numpy(places)
+    targets = [x.clone(), x.T.clone().T, genesis.zeros(300, 2 * width, dtype=dtype)[:, ::2]]
+    targets[2].copy_(x)
+    for target in targets:
+        assert target.index_put_((index,), rows, accumulate=True).tolist() == expected
+    if name.startswith("float"):
+        table = x.clone().requires_grad_()
+        table[index].backward(rows)
+        assert (table.grad + x).tolist() == expected
