@@ -15,15 +15,6 @@ static gn_tensor *target_of(struct gni_scope *s, const gn_argument *a, const gn_
     return results->target != NULL ? results->target : gni_clone(s, a[0].operand.tensor);
 }
 
-/* Sets elements along a dimension, or adds to them. */
-static void scatter(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
-                    gn_operand value, bool is_added)
-{
-    int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
-    if (gni_scope_is_ok(s))
-        s->status = gn_scatter(target, at, index, value, is_added);
-}
-
 /* Sets the slices of a dimension that an index names, or adds to them. */
 static void slices_put(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
                        gn_operand value, bool is_added)
@@ -31,6 +22,43 @@ static void slices_put(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_t
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
     if (gni_scope_is_ok(s))
         s->status = gn_index_put(target, at, index, value, is_added);
+}
+
+/* True if an index is one number for each slice, expanded, and values and tensor have no other elements. */
+static bool names_slices(const gn_tensor *target, int dim, const gn_tensor *index,
+                         const gn_tensor *value)
+{
+    if (index->ndim != target->ndim || target->ndim < 2 || index->count == 0 || value == NULL ||
+        !gni_shape_is_equal(value->ndim, value->sizes, index->ndim, index->sizes) ||
+        index->dtype == GN_BOOL)
+        return false;
+    bool is_expanded = false;
+    for (int i = 0; i < target->ndim; i++) {
+        bool is_wide = i != dim && index->sizes[i] > 1;
+        if (i != dim &&
+            (index->sizes[i] != target->sizes[i] || (is_wide && index->strides[i] != 0)))
+            return false;
+        is_expanded |= is_wide;
+    }
+    return is_expanded;
+}
+
+/* Sets elements along a dimension, or adds to them: by slices, where the index says so, as of nodes of a graph. */
+static void scatter(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
+                    gn_operand value, bool is_added)
+{
+    int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
+    if (!gni_scope_is_ok(s))
+        return;
+    if (!is_added || !names_slices(target, at, index, value.tensor)) {
+        s->status = gn_scatter(target, at, index, value, is_added);
+        return;
+    }
+    for (int i = 0; i < target->ndim; i++)
+        if (i != at)
+            index = gni_narrow(s, index, i, 0, 1);
+    index = gni_reshape(s, index, 1, gni_scope_is_ok(s) ? &index->count : NULL);
+    slices_put(s, target, at, index, value, true);
 }
 
 /* ---- several elements become one --------------------------------------------------------------- */
