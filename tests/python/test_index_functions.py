@@ -377,3 +377,36 @@ def test_rows_are_added_to_rows(name, width):
         table = x.clone().requires_grad_()
         table[index].backward(rows)
         assert (table.grad + x).tolist() == expected
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "amax", "amin"])
+@pytest.mark.parametrize(("shape", "dim"), [((7, 5), 0), ((7, 5), 1), ((3, 6, 4), 1), ((6, 1), 0)])
+def test_scatter_by_an_expanded_index(shape, dim, reduce):
+    """Such an index names slices; a copy of it, element by element, gives the same."""
+    generator = numpy.random.default_rng(len(shape) + dim)
+    sizes = [9 if i == dim else size for i, size in enumerate(shape)]
+    numbers = genesis.from_numpy(generator.integers(0, shape[dim], 9))
+    expanded = numbers.view([9 if i == dim else 1 for i in range(len(shape))]).expand(sizes)
+    start, values = (generator.integers(-3, 4, size) for size in (shape, sizes))
+    weight = genesis.arange(float(start.size)).view(shape)
+    for name in ("float32", "float16", "int64"):
+        for has_self in (True, False):
+            made = []
+            for index in (expanded, expanded.clone()):
+                x, y = (genesis.from_numpy(v).to(getattr(genesis, name)) for v in (start, values))
+                if name == "float32":
+                    x.requires_grad_()
+                    y.requires_grad_()
+                z = x.scatter_reduce(dim, index, y, reduce, include_self=has_self)
+                made.append([z.tolist(), x.detach().scatter_add(dim, index, y.detach()).tolist()])
+                x.detach().clone().scatter_reduce_(dim, index, y, reduce, include_self=has_self)
+                if name == "float32":
+                    (z * weight).sum().backward()
+                    made[-1] += [x.grad.tolist(), y.grad.tolist()]
+            assert made[0] == made[1]
+    wrong = expanded.clone()[:, :1] + shape[dim]
+    with pytest.raises(IndexError, match="out of range"):
+        genesis.zeros(shape).scatter_add(dim, wrong.expand(wrong.shape), genesis.ones(wrong.shape))
+    far = (numbers + shape[dim]).view([9 if i == dim else 1 for i in range(len(shape))])
+    with pytest.raises(IndexError, match="out of range"):
+        genesis.zeros(shape).scatter_reduce(dim, far.expand(sizes), genesis.ones(sizes), reduce)
