@@ -165,6 +165,46 @@ def test_names_of_modules(name):
     assert getattr(found, what) is getattr(d, what)
 
 
+def test_transforms():
+    """Densities and gradients, recorded with PyTorch."""
+    loc = genesis.tensor([[0.5, -1.0], [0.25, 2.0]], requires_grad=True)
+    value = genesis.tensor([[0.3, -0.6], [0.9, 0.1]])
+    base = d.Independent(d.Normal(loc, 0.7), 1)
+    affine = d.AffineTransform(1.0, genesis.tensor([2.0, -0.5]))
+    cases = [
+        (d.TanhTransform(), [-0.71703, -4.66043], [-0.38874, 0.62623, 2.49433, -3.87687]),
+        ([affine, d.TanhTransform(cache_size=1)], None, None),
+        ([d.ComposeTransform([d.AffineTransform(0.1, 3.0), d.ExpTransform()])], None, None),
+    ]
+    for transforms, densities, gradients in cases:
+        p = d.TransformedDistribution(base, transforms)
+        assert (p.batch_shape, p.event_shape) == ((2,), (2,)) and p.has_rsample
+        x = p.rsample((3,))
+        assert x.shape == (3, 2, 2) and genesis.isfinite(p.log_prob(x)).all()
+        assert p.expand((5, 2)).sample().shape == (5, 2, 2)
+        if densities is not None:
+            loc.grad = None
+            made = p.log_prob(value)
+            made.sum().backward()
+            assert made.tolist() == pytest.approx(densities, abs=2e-5)
+            assert loc.grad.flatten().tolist() == pytest.approx(gradients, abs=2e-5)
+    p = d.TransformedDistribution(d.Normal(loc, 0.7), [d.AffineTransform(1.0, 2.0, event_dim=1)])
+    assert (p.batch_shape, p.event_shape) == ((2,), (2,))
+    p = d.LogNormal(0.5, 0.25)
+    x = genesis.tensor([0.5, 2.0])
+    far = (x.log() - 0.5) / 0.25
+    expected = -(far**2) / 2 - x.log() - genesis.tensor(0.25).log() - 0.9189385
+    assert p.log_prob(x).tolist() == pytest.approx(expected.tolist(), abs=1e-5)
+    assert p.mean.item() == pytest.approx(1.7010573) and p.entropy().item() == pytest.approx(
+        0.5326442
+    )
+    tanh = d.TanhTransform(cache_size=1)
+    y = tanh(x * 10)
+    assert tanh.inv(y).tolist() == [5, 20] and tanh(x * 10).tolist() == y.tolist()
+    with pytest.raises(ValueError, match="transforms must be"):
+        d.TransformedDistribution(base, [genesis.tanh])
+
+
 def test_text():
     assert repr(d.Normal(0.0, 1.0)) == "Normal(loc: 0.0, scale: 1.0)"
     assert repr(d.Categorical(genesis.ones(3))) == "Categorical(probs: (3,))"

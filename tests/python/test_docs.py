@@ -39,6 +39,8 @@ MODULES = [
     "genesis.distributions.independent",
     "genesis.distributions.kl",
     "genesis.distributions.normal",
+    "genesis.distributions.transformed_distribution",
+    "genesis.distributions.transforms",
     "genesis.distributions.uniform",
     "genesis.func",
     "genesis._explain",

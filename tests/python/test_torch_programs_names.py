@@ -238,3 +238,28 @@ def test_gradients_as_functions():
         genesis.func.grad(lambda a: a)(x)
     with pytest.raises(RuntimeError, match="there is no argument 1"):
         genesis.func.grad(cube, argnums=1)(x)
+
+
+def test_two_backward_passes_through_what_saves_nothing():
+    """Two losses may share views, sums and the like of a parameter, without retain_graph."""
+    makes = [
+        lambda x: x.expand(3, 4),
+        lambda x: x.view(2, 2).t(),
+        lambda x: 1 - x,
+        lambda x: x.mean(),
+        lambda x: genesis.cat([x, x.flip(0)]),
+        lambda x: x[1:].sum(),
+        lambda x: F.pad(x, (1, 1)),
+    ]
+    for make in makes:
+        x = genesis.ones(4, requires_grad=True)
+        y = make(x)
+        (y * 1.5).sum().backward()
+        first = x.grad.clone()
+        (y * 3.0).sum().backward()
+        assert x.grad.tolist() == (first * 3).tolist()
+    x = genesis.ones(4, requires_grad=True)
+    y = x.exp().view(2, 2)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="walked before"):
+        y.sum().backward()
