@@ -269,6 +269,7 @@ def make_package(package: Path, extension: str) -> str:
         "backends",
         "cpu",
         "cuda",
+        "distributions",
         "func",
         "linalg",
         "memory_profiler",

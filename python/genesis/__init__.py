@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from genesis import autograd as autograd
     from genesis import backends as backends
     from genesis import compiler as compiler
+    from genesis import distributions as distributions
+    from genesis import func as func
     from genesis import linalg as linalg
     from genesis import memory_profiler as memory_profiler
     from genesis import nn as nn
@@ -207,6 +209,7 @@ def __getattr__(name: str) -> Any:
         "autograd",
         "backends",
         "compiler",
+        "distributions",
         "func",
         "linalg",
         "memory_profiler",
@@ -261,6 +264,7 @@ def __dir__() -> list[str]:
         "array_api",
         "autocast",
         "autograd",
+        "distributions",
         "explain",
         "func",
         "leak_scope",

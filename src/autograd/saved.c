@@ -182,8 +182,8 @@ gn_status gni_values_hold(struct gni_graph_node *node, struct gni_saved *held)
 {
     gn_status status = GN_OK;
     gni_lock_take(&node->lock);
-    /* A conversion has saved nothing: what autocast keeps is used by several graphs. */
-    bool is_reusable = node->rule == GNI_RULE_CAST && node->saved_count == 0 && !node->is_failed;
+    /* Who has saved nothing lacks nothing: several graphs may have a view, a sum or a conversion in common. */
+    bool is_reusable = node->rule != GNI_RULE_CUSTOM && node->saved_count == 0 && !node->is_failed;
     if (node->is_released && !is_reusable)
         status = gni_error(GN_ERROR_INVALID_VALUE,
                            node->is_failed

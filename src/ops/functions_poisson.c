@@ -1,5 +1,5 @@
 /*
- * functions_poisson.c: random numbers of a distribution, made of uniform ones.
+ * functions_poisson.c: random numbers of the Poisson and gamma distributions, made of uniform and normal ones.
  */
 #include "ops/functions.h"
 
@@ -20,15 +20,23 @@ static gn_generator generator_split(gn_generator *generator)
     return (gn_generator){.seed = mixed ^ mixed >> 31};
 }
 
-static gn_tensor *uniform_like(struct gni_scope *s, const gn_tensor *x, gn_generator *generator)
+typedef gn_status (*fill_call)(gn_tensor *out, gn_generator *generator);
+
+static gn_tensor *filled_like(struct gni_scope *s, const gn_tensor *x, fill_call fill,
+                              gn_generator *generator)
 {
     gn_tensor *made = NULL;
     if (gni_scope_is_ok(s))
         s->status = gn_tensor_create(GN_FLOAT64, x->ndim, x->sizes, x->device, &made);
     made = gni_scope_keep(s, s->status, made);
     if (gni_scope_is_ok(s))
-        s->status = gn_random_uniform(made, generator);
+        s->status = fill(made, generator);
     return made;
+}
+
+static gn_tensor *uniform_like(struct gni_scope *s, const gn_tensor *x, gn_generator *generator)
+{
+    return filled_like(s, x, gn_random_uniform, generator);
 }
 
 static gn_operand scaled(struct gni_scope *s, gn_operand x, double factor, double addend)
@@ -129,14 +137,17 @@ static bool has_any(struct gni_scope *s, gn_tensor *x)
     return gni_item(s, gni_reduce(s, GN_REDUCE_ANY, x, 0, false)).integer != 0;
 }
 
-/* Rounds until every rate has its number, in `made`. */
-static void poisson_by_rejection(struct gni_scope *s, gn_operand rate, gn_tensor *is_open,
-                                 gn_generator *generator, gn_tensor *made)
+typedef gn_tensor *(*round_call)(struct gni_scope *s, gn_operand parameter, gn_generator *generator,
+                                 gn_tensor **is_accepted);
+
+/* Rounds until every parameter has its number, in `made`. */
+static void by_rejection(struct gni_scope *s, round_call call, gn_operand parameter,
+                         gn_tensor *is_open, gn_generator *generator, gn_tensor *made)
 {
     for (int i = 0; i < ROUNDS_MOST && gni_scope_is_ok(s) && has_any(s, is_open); i++) {
         struct gni_scope round = {0};
         gn_tensor *is_accepted = NULL;
-        gn_tensor *k = poisson_round(&round, rate, generator, &is_accepted);
+        gn_tensor *k = call(&round, parameter, generator, &is_accepted);
         gn_operand is_new = both(&round, gni_of(is_open), gni_of(is_accepted));
         gni_assign(&round, made, gni_of(gni_where(&round, is_new.tensor, gni_of(k), gni_of(made))));
         gn_tensor *is_left = gni_unary(&round, GN_OP_LOGICAL_NOT, is_accepted);
@@ -165,7 +176,61 @@ static gn_status poisson_call(const gn_argument *a, gn_results *results)
     gn_operand many = gni_of(gni_binary(&s, GN_OP_MAXIMUM, rate, gni_integer(FEW)));
     gn_tensor *made = gni_clone(&s, poisson_by_sums(&s, few, &generator));
     gn_tensor *is_open = gni_clone(&s, gni_binary(&s, GN_OP_GREATER_EQUAL, rate, gni_integer(FEW)));
-    poisson_by_rejection(&s, many, is_open, &generator, made);
+    by_rejection(&s, poisson_round, many, is_open, &generator, made);
+    return gni_scope_give(&s, gni_cast(&s, made, x->dtype), results);
+}
+
+/*
+ * One round of Marsaglia's and Tsang's rejection ("A simple method for generating gamma variables", 2000), for shapes of
+ * at least 1: fewer than one in twenty numbers need another one.
+ */
+static gn_tensor *gamma_round(struct gni_scope *s, gn_operand shape, gn_generator *generator,
+                              gn_tensor **is_accepted)
+{
+    gn_operand d = scaled(s, shape, 1, -1.0 / 3);
+    gn_operand c = gni_of(gni_unary(s, GN_OP_RSQRT, scaled(s, d, 9, 0).tensor));
+    gn_operand x = gni_of(filled_like(s, shape.tensor, gn_random_normal, generator));
+    gn_operand u = scaled(s, gni_of(uniform_like(s, shape.tensor, generator)), -1, 1); /* above 0 */
+    gn_operand root = scaled(s, product(s, c, x), 1, 1);
+    gn_operand v = product(s, product(s, root, root), root);
+    gn_operand is_valid = gni_of(gni_binary(s, GN_OP_GREATER, root, gni_integer(0)));
+    v = gni_of(gni_where(s, is_valid.tensor, v, gni_floating(1)));
+    gn_operand most = sum(s, scaled(s, logarithm(s, v), 1, 1), scaled(s, v, -1, 0));
+    most = sum(s, product(s, d, most), scaled(s, product(s, x, x), 0.5, 0));
+    gn_operand is_below = gni_of(gni_binary(s, GN_OP_LESS, logarithm(s, u), most));
+    *is_accepted = both(s, is_valid, is_below).tensor;
+    return product(s, d, v).tensor;
+}
+
+static gn_status gamma_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    gn_tensor *x = a[0].operand.tensor;
+    gn_generator generator = generator_split(a[1].generator);
+    if (!gni_dtype_is_floating(x->dtype))
+        gni_scope_fail(&s, GN_ERROR_TYPE, "concentrations are floating numbers, not %s",
+                       gni_dtypes[x->dtype].name);
+    gn_operand shape = gni_of(gni_cast(&s, x, GN_FLOAT64));
+    gn_tensor *is_above = gni_binary(&s, GN_OP_GREATER, shape, gni_integer(0));
+    gn_tensor *is_finite = gni_unary(&s, GN_OP_ISFINITE, shape.tensor);
+    gn_operand is_good = both(&s, gni_of(is_above), gni_of(is_finite));
+    if (has_any(&s, gni_unary(&s, GN_OP_LOGICAL_NOT, is_good.tensor)))
+        gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "concentrations are finite and above 0");
+    /* A number of a shape below 1 is one of the next shape, times a power of a uniform one. */
+    gn_tensor *is_small = gni_binary(&s, GN_OP_LESS, shape, gni_integer(1));
+    gn_operand raised =
+        gni_of(gni_where(&s, is_small, scaled(&s, shape, 1, 1), shape)); /* at least 1 */
+    gn_tensor *made = gni_clone(&s, raised.tensor);
+    gn_tensor *is_open = gni_clone(&s, is_above);
+    by_rejection(&s, gamma_round, raised, is_open, &generator, made);
+    gn_operand u = scaled(&s, gni_of(uniform_like(&s, made, &generator)), -1, 1);
+    gn_operand power = quotient(&s, logarithm(&s, u), shape);
+    power = gni_of(gni_unary(&s, GN_OP_EXP, power.tensor));
+    power = gni_of(gni_where(&s, is_small, power, gni_floating(1)));
+    gn_operand least = gni_floating(x->dtype == GN_FLOAT64   ? 0x1p-1022
+                                    : x->dtype == GN_FLOAT16 ? 0x1p-14
+                                                             : 0x1p-126);
+    made = gni_binary(&s, GN_OP_MAXIMUM, product(&s, gni_of(made), power), least);
     return gni_scope_give(&s, gni_cast(&s, made, x->dtype), results);
 }
 
@@ -175,5 +240,8 @@ const gn_function gni_functions_poisson[] = {
     {"poisson", NULL, "input: Tensor, generator: generator = None", 0, poisson_call,
      "Random counts of events, of which as many are expected as each element says.",
      ">>> genesis.poisson(genesis.tensor([0.0, 0.0]))\ntensor([0., 0.])"},
+    {"_standard_gamma", NULL, "input: Tensor, generator: generator = None", 0, gamma_call,
+     "Random numbers of gamma distributions with these concentrations, and rates of 1.",
+     ">>> (genesis._C._standard_gamma(genesis.ones(9)) > 0).all().item()\nTrue"},
     {0},
 };

@@ -15,15 +15,6 @@ static gn_tensor *target_of(struct gni_scope *s, const gn_argument *a, const gn_
     return results->target != NULL ? results->target : gni_clone(s, a[0].operand.tensor);
 }
 
-/* Sets elements along a dimension, or adds to them. */
-static void scatter(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
-                    gn_operand value, bool is_added)
-{
-    int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
-    if (gni_scope_is_ok(s))
-        s->status = gn_scatter(target, at, index, value, is_added);
-}
-
 /* Sets the slices of a dimension that an index names, or adds to them. */
 static void slices_put(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
                        gn_operand value, bool is_added)
@@ -31,6 +22,58 @@ static void slices_put(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_t
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
     if (gni_scope_is_ok(s))
         s->status = gn_index_put(target, at, index, value, is_added);
+}
+
+/* True if an index is one number for each slice, expanded, and values and tensor have no other elements. */
+static bool names_slices(const gn_tensor *target, int dim, const gn_tensor *index,
+                         const gn_tensor *value)
+{
+    if (index->ndim != target->ndim || target->ndim < 2 || index->count == 0 || value == NULL ||
+        !gni_shape_is_equal(value->ndim, value->sizes, index->ndim, index->sizes) ||
+        index->dtype == GN_BOOL)
+        return false;
+    bool is_expanded = false;
+    for (int i = 0; i < target->ndim; i++) {
+        bool is_wide = i != dim && index->sizes[i] > 1;
+        if (i != dim &&
+            (index->sizes[i] != target->sizes[i] || (is_wide && index->strides[i] != 0)))
+            return false;
+        is_expanded |= is_wide;
+    }
+    return is_expanded;
+}
+
+/* The numbers of an index that names slices, as one dimension. */
+static gn_tensor *one_of_slices(struct gni_scope *s, gn_tensor *index, int dim)
+{
+    int ndim = index->ndim;
+    for (int i = 0; i < ndim; i++)
+        if (i != dim)
+            index = gni_narrow(s, index, i, 0, 1);
+    return gni_scope_is_ok(s) ? gni_reshape(s, index, 1, &index->count) : NULL;
+}
+
+/* A matrix with a row for each place of the first dimension. */
+static gn_tensor *by_rows(struct gni_scope *s, gn_tensor *x)
+{
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    const int64_t sizes[] = {x->sizes[0], x->sizes[0] > 0 ? x->count / x->sizes[0] : 0};
+    return gni_reshape(s, x, 2, sizes);
+}
+
+/* Sets elements along a dimension, or adds to them: by slices, where the index says so, as of nodes of a graph. */
+static void scatter(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
+                    gn_operand value, bool is_added)
+{
+    int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
+    if (!gni_scope_is_ok(s))
+        return;
+    if (!is_added || !names_slices(target, at, index, value.tensor)) {
+        s->status = gn_scatter(target, at, index, value, is_added);
+        return;
+    }
+    slices_put(s, target, at, one_of_slices(s, index, at), value, true);
 }
 
 /* ---- several elements become one --------------------------------------------------------------- */
@@ -56,7 +99,7 @@ static gn_tensor *flat_places(struct gni_scope *s, gn_tensor *target, int dim, g
 }
 
 /*
- * Each place once, ascending, and all its values as one.
+ * Each place once, ascending, and all its values as one: numbers, or rows of them.
  *
  * Equal places lie side by side when they are sorted. Each value then takes over what the one 1, 2, 4 and so on before
  * it has gathered, if that has the same place: the last has them all.
@@ -78,6 +121,8 @@ static void values_fold(struct gni_scope *s, gn_op op, gn_tensor **places, gn_te
         gn_tensor *own = gni_narrow(s, folded, 0, step, count - step);
         gn_tensor *both =
             gni_binary(s, op, gni_of(own), gni_of(gni_narrow(s, folded, 0, 0, count - step)));
+        if (gni_scope_is_ok(s) && own->ndim > 1)
+            is_same = gni_unsqueeze(s, is_same, 1);
         gn_tensor *joined = gni_where(s, is_same, gni_of(both), gni_of(own));
         folded = gni_cat(s, 2, (gn_tensor *[]){gni_narrow(s, folded, 0, 0, step), joined}, 0);
     }
@@ -98,9 +143,18 @@ static void values_fold(struct gni_scope *s, gn_op op, gn_tensor **places, gn_te
 static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor *index,
                       gn_tensor *src, gn_op op, bool has_self)
 {
-    gn_tensor *values = gni_reshape(s, src, 1, &index->count);
-    gn_tensor *row = gni_reshape(s, target, 1, &target->count);
-    gn_tensor *places = flat_places(s, target, dim, index);
+    bool is_by_slices = names_slices(target, dim, index, src);
+    gn_tensor *values, *row, *places, *whole = target;
+    if (is_by_slices) { /* rows of a matrix, the places of which are those of the slices */
+        whole = gni_transpose(s, target, 0, dim);
+        places = gni_cast(s, one_of_slices(s, index, dim), GN_INT64);
+        values = by_rows(s, gni_transpose(s, src, 0, dim));
+        row = by_rows(s, whole);
+    } else {
+        values = gni_reshape(s, src, 1, &index->count);
+        row = gni_reshape(s, target, 1, &target->count);
+        places = flat_places(s, target, dim, index);
+    }
     if (op == GN_OP_MULTIPLY)
         values = gni_wide(s, values);
     values_fold(s, op, &places, &values);
@@ -110,7 +164,8 @@ static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor
     }
     row = gni_clone(s, row);
     gni_index_put_at(s, row, places, gni_of(gni_cast(s, values, target->dtype)), false);
-    gni_assign(s, target, gni_of(gni_view(s, row, target->ndim, target->sizes)));
+    if (gni_scope_is_ok(s))
+        gni_assign(s, whole, gni_of(gni_view(s, row, whole->ndim, whole->sizes)));
 }
 
 /* Sums and means. `counts`: how many values each place has. */
@@ -176,8 +231,16 @@ static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_
     if (!gni_scope_is_ok(s))
         return;
     gn_scalar start = {.kind = GN_INT64, .integer = has_self && is_mean};
-    gn_tensor *counts = gni_full(s, start, GN_INT64, target->ndim, target->sizes, target->device);
-    scatter(s, counts, at, index, gni_integer(1), true); /* checks the index, too */
+    int64_t sizes[GN_DIMENSIONS_MAX]; /* of counts, which are the same along slices */
+    bool is_by_slices = names_slices(target, at, index, src);
+    for (int i = 0; i < target->ndim; i++)
+        sizes[i] = is_by_slices && i != at ? 1 : target->sizes[i];
+    gn_tensor *counts = gni_full(s, start, GN_INT64, target->ndim, sizes, target->device), *places;
+    places = index;
+    for (int i = 0; is_by_slices && i < target->ndim; i++)
+        if (i != at)
+            places = gni_narrow(s, places, i, 0, 1);
+    scatter(s, counts, at, places, gni_integer(1), true); /* checks the index, too */
     if (!gni_scope_is_ok(s) || index->count == 0)
         return;
     if (is_sum)

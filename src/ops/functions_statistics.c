@@ -213,6 +213,43 @@ static gn_status norm_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
 
+enum {
+    DISTANCES_FEW = 25, /* rows up to which distances are computed one by one, as PyTorch does */
+};
+
+/* True if distances are worth a matrix product, which computes in float64: what is lost where rows are near each other is
+ * less than float32 has. */
+static bool is_by_product(const gn_argument *mode, double p, const gn_tensor *x, const gn_tensor *y)
+{
+    bool is_asked = mode->is_given && strcmp(mode->text, "use_mm_for_euclid_dist") == 0;
+    bool is_refused = mode->is_given && strcmp(mode->text, "donot_use_mm_for_euclid_dist") == 0;
+    return p == 2 && x->dtype != GN_FLOAT64 && y->dtype != GN_FLOAT64 && !is_refused &&
+           (is_asked || x->sizes[x->ndim - 2] > DISTANCES_FEW ||
+            y->sizes[y->ndim - 2] > DISTANCES_FEW);
+}
+
+static gn_tensor *row_squares(struct gni_scope *s, gn_tensor *x)
+{
+    return sum_of(s, gni_unary(s, GN_OP_SQUARE, x), UINT32_C(1) << (x->ndim - 1), true);
+}
+
+/* The roots of |x|^2 + |y|^2 - 2 x y. */
+static gn_tensor *distances_by_product(struct gni_scope *s, gn_tensor *x, gn_tensor *y)
+{
+    x = gni_cast(s, x, GN_FLOAT64);
+    y = gni_cast(s, y, GN_FLOAT64);
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *turned = gni_transpose(s, y, y->ndim - 2, y->ndim - 1);
+    gn_tensor *product = gni_scope_is_ok(s) ? gni_matmul(s, x, turned) : NULL;
+    gn_tensor *columns = row_squares(s, y);
+    columns = gni_scope_is_ok(s) ? gni_transpose(s, columns, y->ndim - 2, y->ndim - 1) : NULL;
+    gn_tensor *both = gni_binary(s, GN_OP_ADD, gni_of(row_squares(s, x)), gni_of(columns));
+    product = gni_binary(s, GN_OP_MULTIPLY, gni_of(product), gni_integer(2));
+    gn_tensor *squares = gni_binary(s, GN_OP_SUBTRACT, gni_of(both), gni_of(product));
+    return root_of(s, gni_binary(s, GN_OP_MAXIMUM, gni_of(squares), gni_integer(0)), 2);
+}
+
 static gn_status cdist_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -226,6 +263,13 @@ static gn_status cdist_call(const gn_argument *a, gn_results *results)
                        gni_shape_text(y->ndim, y->sizes).text);
     if (!(p >= 0))
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "p is not negative: %g", p);
+    if (a[3].is_given && strcmp(a[3].text, "use_mm_for_euclid_dist") != 0 &&
+        strcmp(a[3].text, "donot_use_mm_for_euclid_dist") != 0 &&
+        strcmp(a[3].text, "use_mm_for_euclid_dist_if_necessary") != 0)
+        gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "there is no compute_mode '%s'", a[3].text);
+    if (gni_scope_is_ok(&s) && x->sizes[x->ndim - 1] > 0 && is_by_product(&a[3], p, x, y))
+        return gni_scope_give(
+            &s, gni_cast(&s, distances_by_product(&s, in[0].tensor, in[1].tensor), dtype), results);
     gn_tensor *first = gni_unsqueeze(&s, in[0].tensor, x->ndim - 1);
     gn_tensor *second = gni_unsqueeze(&s, in[1].tensor, y->ndim - 2);
     gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(first), gni_of(second));
@@ -592,7 +636,10 @@ const gn_function gni_functions_statistics[] = {
     {"cdist", NULL, "x1: Tensor, x2: Tensor, p: number = 2.0, compute_mode: text = None", 0,
      cdist_call,
      "The distance of each row of the first from each row of the second.\n\n"
-     "`p` says which: 2 is the length of the difference. There is one `compute_mode`.",
+     "`p` says which: 2 is the length of the difference. That of more than 25 rows is computed\n"
+     "by a matrix product, in float64. With `compute_mode`\n"
+     "``'donot_use_mm_for_euclid_dist'`` it never is, and with\n"
+     "``'use_mm_for_euclid_dist'`` for few rows, too.",
      ">>> genesis.cdist(genesis.zeros(1, 2), genesis.tensor([[3.0, 4.0], [0.0, 1.0]]))\n"
      "tensor([[5., 1.]])"},
     {"cosine_similarity", NULL, "x1: Tensor, x2: Tensor, dim: dim = 1, eps: number = 1e-8", 0,

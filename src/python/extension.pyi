@@ -6,7 +6,7 @@ operations, and writes all of it to _C.pyi.
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn, Protocol, SupportsFloat, SupportsIndex, final, overload
+from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex, final, overload
 
 __version__: str
 _nn: Any  # modules of functions: _nn.pyi and _linalg.pyi have their types
@@ -264,7 +264,7 @@ class _HasDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
 class Tensor:
-    def __new__(cls, *arguments: object, **keywords: object) -> NoReturn: ...
+    def __new__(cls, *arguments: Any, device: Any = None) -> Self: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

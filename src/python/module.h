@@ -482,6 +482,9 @@ int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
 PyObject *tensor_make(struct module_state *state, PyObject *data, PyObject *dtype, PyObject *place,
                       bool is_copied);
 
+/* What the class Tensor makes when it is called: of sizes, or of one sequence, array or tensor. */
+PyObject *tensor_of_call(struct module_state *state, PyObject *arguments, PyObject *keywords);
+
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 

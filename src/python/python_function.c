@@ -1502,7 +1502,8 @@ PyObject *function_names(void)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < function_count; i++)
-        if (functions[i].home == namespaces && (functions[i].row->forms & GN_FORM_NO_FUNCTION) == 0)
+        if (functions[i].home == namespaces && functions[i].name[0] != '_' &&
+            (functions[i].row->forms & GN_FORM_NO_FUNCTION) == 0)
             (void)list_append(&list, PyUnicode_FromString(functions[i].name));
     return list;
 }

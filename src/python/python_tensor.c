@@ -51,25 +51,11 @@ PyObject *tensor_find_python(struct module_state *state, gn_tensor *tensor)
     return tensor_init(state, tensor, found); /* its Tensor has gone */
 }
 
-/* _make_subclass(class, data, requires_grad=False): what `data` is, without a history, as an object of a subclass. */
-static PyObject *make_subclass(PyObject *module, PyObject *arguments)
+static PyObject *subclass_make(struct module_state *state, PyObject *class, PyObject *data,
+                               bool is_required)
 {
-    struct module_state *state = module_state_of(module);
-    PyObject *class, *data;
     gn_tensor *tensor;
     gn_status status;
-    int is_required = 0;
-    if (!PyArg_ParseTuple(arguments, "O!O|p:_make_subclass", &PyType_Type, &class, &data,
-                          &is_required))
-        return NULL;
-    if (!PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)state->tensor_class) ||
-        class == state->tensor_class || !tensor_check(state, data)) {
-        PyErr_Format(PyExc_TypeError,
-                     "_make_subclass: a subclass of Tensor and a Tensor are "
-                     "expected, not %R and %R",
-                     class, (PyObject *)Py_TYPE(data));
-        return NULL;
-    }
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_detach(tensor_of(data), &tensor));
     if (status != GN_OK)
         return error_raise(state, status);
@@ -88,6 +74,26 @@ static PyObject *make_subclass(PyObject *module, PyObject *arguments)
     if (state->parameter_class == NULL)
         state->parameter_class = Py_NewRef(class);
     return gradient_request((PyObject *)made, is_required);
+}
+
+/* _make_subclass(class, data, requires_grad=False): what `data` is, without a history, as an object of a subclass. */
+static PyObject *make_subclass(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *class, *data;
+    int is_required = 0;
+    if (!PyArg_ParseTuple(arguments, "O!O|p:_make_subclass", &PyType_Type, &class, &data,
+                          &is_required))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)state->tensor_class) ||
+        class == state->tensor_class || !tensor_check(state, data)) {
+        PyErr_Format(PyExc_TypeError,
+                     "_make_subclass: a subclass of Tensor and a Tensor are "
+                     "expected, not %R and %R",
+                     class, (PyObject *)Py_TYPE(data));
+        return NULL;
+    }
+    return subclass_make(state, class, data, is_required != 0);
 }
 
 PyMethodDef tensor_subclass_functions[] = {
@@ -1015,14 +1021,16 @@ static const char tensor_doc[] = "Elements of one type on a device, with a shape
                                  ">>> ((x + 1) * 2).sum(dim=1)\n"
                                  "tensor([10., 18.])\n";
 
-/* The class is there to be asked about, not to be called: what it would make depends on who is asked. */
+/* Tensor(2, 3) is empty(2, 3), and Tensor(data) is as_tensor(data) in the default dtype: of a subclass, too. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    (void)type, (void)arguments, (void)keywords;
-    PyErr_SetString(PyExc_TypeError,
-                    "genesis.Tensor is not called: genesis.tensor(data) makes a tensor of data, "
-                    "genesis.empty(shape) and the like one of a shape");
-    return NULL;
+    struct module_state *state = module_state_of_class(type);
+    PyObject *made = tensor_of_call(state, arguments, keywords);
+    if (made == NULL || (PyObject *)type == state->tensor_class)
+        return made;
+    PyObject *own = subclass_make(state, (PyObject *)type, made, false);
+    Py_DECREF(made);
+    return own;
 }
 
 static PyMemberDef tensor_members[] = {

@@ -136,6 +136,77 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
                             creation.requires_gradient);
 }
 
+/* ---- the class, called ------------------------------------------------------------------------- */
+
+/* True for a tuple of integers alone: what a tensor's shape is, and what numbers for elements may be. */
+static bool is_shape_or_data(PyObject *object)
+{
+    if (!PyTuple_Check(object))
+        return false;
+    Py_ssize_t i = 0, count = PyTuple_Size(object);
+    while (i < count && PyIndex_Check(PyTuple_GetItem(object, i)))
+        i++;
+    return i == count;
+}
+
+/* Of one argument that is no size: an array is shared where its dtype is the default one, a tensor is given back. */
+static PyObject *tensor_of_argument(struct module_state *state, PyObject *data, PyObject *place)
+{
+    if (is_shape_or_data(data)) {
+        PyErr_Format(PyExc_TypeError,
+                     "Tensor: %R may be a shape or elements: genesis.empty(shape) makes a tensor "
+                     "of a shape, genesis.tensor(data) one of elements",
+                     data);
+        return NULL;
+    }
+    if (PyUnicode_Check(data) || PyBytes_Check(data) ||
+        (!PySequence_Check(data) && !tensor_check(state, data))) {
+        PyErr_Format(PyExc_TypeError,
+                     "Tensor: sizes, or one sequence or tensor of elements are expected, not %R",
+                     data);
+        return NULL;
+    }
+    if (tensor_check(state, data))
+        return tensor_make(state, data, NULL, place, false);
+    PyObject *dtype = dtype_to_python(state, gn_get_default_dtype());
+    PyObject *made = dtype != NULL ? tensor_make(state, data, dtype, place, false) : NULL;
+    Py_XDECREF(dtype);
+    return made;
+}
+
+PyObject *tensor_of_call(struct module_state *state, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *place = NULL, *key, *value;
+    struct creation creation = {.dtype = gn_get_default_dtype()};
+    Py_ssize_t at = 0, count = PyTuple_Size(arguments);
+    gn_tensor *tensor;
+    gn_status status;
+    while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
+        if (PyUnicode_CompareWithASCIIString(key, "device") != 0) {
+            PyErr_Format(PyExc_TypeError,
+                         "Tensor() got an unexpected keyword argument %R: see genesis.tensor() and "
+                         "genesis.empty()",
+                         key);
+            return NULL;
+        }
+        place = value != Py_None ? value : NULL;
+    }
+    PyObject *only = count == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
+    /* Arrays of NumPy and tensors have __index__, too. */
+    if (only != NULL && (!PyIndex_Check(only) || PySequence_Check(only) || PyBool_Check(only) ||
+                         tensor_check(state, only)))
+        return tensor_of_argument(state, only, place);
+    if (count == 0)
+        creation.ndim = 1; /* of no elements */
+    else if (shape_take(arguments, NULL, &creation) < 0)
+        return error_name("Tensor"), NULL;
+    if (device_of_new(state, place, &creation.device) < 0)
+        return NULL;
+    CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
+                                             creation.device, &tensor));
+    return tensor_or_raise_in(state, "Tensor", status, tensor);
+}
+
 /* ---- one number -------------------------------------------------------------------------------- */
 
 /* A number of Python, of NumPy, or a tensor of one element. */

@@ -160,7 +160,7 @@ static bool task_begin(network_call network, struct gradients *expected)
         return false;
     CHECK_OK(backward(loss, 0, &again));
     gn_tensor_release(loss);
-    return memcmp(expected, &again, sizeof again) == 0; /* else it has random numbers */
+    return memcmp(expected, &again, sizeof again) == 0; /* else it has random numbers inside */
 }
 
 static bool task_try(const char *name, network_call network)
@@ -373,7 +373,8 @@ static void test_functions(void)
     int tried = 0, rows = 0;
     for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
         for (; row->name != NULL; row++, rows++)
-            tried += task_try(row->name, a_function);
+            if (strstr(row->signature, "generator") == NULL) /* gives the same each time */
+                tried += task_try(row->name, a_function);
     printf("%d of %d functions\n", tried, rows);
     CHECK(tried > rows / 3);
 }

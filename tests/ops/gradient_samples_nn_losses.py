@@ -53,4 +53,5 @@ add("hinge_embedding_loss", leaf(3), SIGNS, margin=2.0)
 for p in (1, 2, 3):
     add("triplet_margin_loss", X, Y, leaf(3, 4, seed=2), p=p, margin=2.5)
 add("triplet_margin_loss", X, Y, leaf(3, 4, seed=2), swap=True, margin=2.5)
-add("triplet_margin_with_distance_loss", X, Y, leaf(3, 4, seed=2), swap=True, margin=2.5)
+for swap in (False, True):
+    add("triplet_margin_with_distance_loss", X, Y, leaf(3, 4, seed=2), swap=swap, margin=2.5)

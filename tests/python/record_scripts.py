@@ -17,8 +17,13 @@ sys.path.insert(0, str(SCRIPTS))
 
 from weights import weights_write  # noqa: E402
 
-NAMES = ("train_mlp", "train_cnn", "train_gpt")
-MODELS = {"train_mlp": "MLP()", "train_cnn": "Net()", "train_gpt": "GPT(GPTConfig())"}
+MODELS = {
+    "train_mlp": "MLP()",
+    "train_cnn": "Net()",
+    "train_gpt": "GPT(GPTConfig())",
+    "train_policy": "Agent()",
+    "train_graph": "Net()",
+}
 
 
 def shapes_of(name: str) -> dict[str, list[int]]:
@@ -32,7 +37,7 @@ def shapes_of(name: str) -> dict[str, list[int]]:
 
 def main() -> None:
     recorded = {}
-    for name in NAMES:
+    for name in MODELS:
         with tempfile.TemporaryDirectory() as folder:
             weights = Path(folder) / "weights.npz"
             weights_write(shapes_of(name), weights)

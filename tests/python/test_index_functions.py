@@ -354,3 +354,59 @@ def test_mistakes():
     assert not x.any().item()
     assert x.index_put_((genesis.tensor([-1]), genesis.tensor([0])), 5)[2, 0].item() == 5
     assert x.index_put_((0,), 1, accumulate=True)[0].tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 33, 100])
+@pytest.mark.parametrize("name", ["float32", "float64", "float16", "int64", "int8", "bool"])
+def test_rows_are_added_to_rows(name, width):
+    """Rows in stretches for several threads; whole numbers, so that the order does not matter."""
+    generator = numpy.random.default_rng(width)
+    start, values = (generator.integers(0, 2, (count, width)) for count in (300, 3000))
+    places = generator.integers(-300, 300, 3000)
+    expected = start.copy()
+    numpy.add.at(expected, places, values)
+    dtype = getattr(genesis, name)
+    x, rows = (genesis.from_numpy(one).to(dtype) for one in (start, values))
+    expected = genesis.from_numpy(expected).to(dtype).tolist()
+    index = genesis.from_numpy(places)
+    targets = [x.clone(), x.T.clone().T, genesis.zeros(300, 2 * width, dtype=dtype)[:, ::2]]
+    targets[2].copy_(x)
+    for target in targets:
+        assert target.index_put_((index,), rows, accumulate=True).tolist() == expected
+    if name.startswith("float"):
+        table = x.clone().requires_grad_()
+        table[index].backward(rows)
+        assert (table.grad + x).tolist() == expected
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "amax", "amin"])
+@pytest.mark.parametrize(("shape", "dim"), [((7, 5), 0), ((7, 5), 1), ((3, 6, 4), 1), ((6, 1), 0)])
+def test_scatter_by_an_expanded_index(shape, dim, reduce):
+    """Such an index names slices; a copy of it, element by element, gives the same."""
+    generator = numpy.random.default_rng(len(shape) + dim)
+    sizes = [9 if i == dim else size for i, size in enumerate(shape)]
+    numbers = genesis.from_numpy(generator.integers(0, shape[dim], 9))
+    expanded = numbers.view([9 if i == dim else 1 for i in range(len(shape))]).expand(sizes)
+    start, values = (generator.integers(-3, 4, size) for size in (shape, sizes))
+    weight = genesis.arange(float(start.size)).view(shape)
+    for name in ("float32", "float16", "int64"):
+        for has_self in (True, False):
+            made = []
+            for index in (expanded, expanded.clone()):
+                x, y = (genesis.from_numpy(v).to(getattr(genesis, name)) for v in (start, values))
+                if name == "float32":
+                    x.requires_grad_()
+                    y.requires_grad_()
+                z = x.scatter_reduce(dim, index, y, reduce, include_self=has_self)
+                made.append([z.tolist(), x.detach().scatter_add(dim, index, y.detach()).tolist()])
+                x.detach().clone().scatter_reduce_(dim, index, y, reduce, include_self=has_self)
+                if name == "float32":
+                    (z * weight).sum().backward()
+                    made[-1] += [x.grad.tolist(), y.grad.tolist()]
+            assert made[0] == made[1]
+    wrong = expanded.clone()[:, :1] + shape[dim]
+    with pytest.raises(IndexError, match="out of range"):
+        genesis.zeros(shape).scatter_add(dim, wrong.expand(wrong.shape), genesis.ones(wrong.shape))
+    far = (numbers + shape[dim]).view([9 if i == dim else 1 for i in range(len(shape))])
+    with pytest.raises(IndexError, match="out of range"):
+        genesis.zeros(shape).scatter_reduce(dim, far.expand(sizes), genesis.ones(sizes), reduce)

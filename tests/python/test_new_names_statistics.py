@@ -164,6 +164,34 @@ def test_distances(p):
         genesis.cdist(genesis.ones(2, 3), genesis.ones(2, 4))
 
 
+@pytest.mark.parametrize("name", ["float32", "float16", "int64"])
+def test_distances_of_many_rows(name):
+    """By a product of matrices, far from zero, where what is lost shows; a row is 0 from itself."""
+    dtype = getattr(genesis, name)
+    x = genesis.tensor(draw(2, 40, 5) + 20).to(dtype)
+    y = genesis.cat([genesis.tensor(draw(30, 5) + 20).to(dtype), x[0, :10]])
+    exact = numpy.array(x.tolist())[:, :, None] - numpy.array(y.tolist())
+    expected = numpy.linalg.norm(exact, axis=-1)
+    made = genesis.cdist(x, y)
+    assert made.dtype == (dtype if dtype.is_floating_point else genesis.float32)
+    assert abs(numpy.array(made.tolist()) - expected).max() < (4e-3 if name == "float16" else 3e-6)
+    alone = genesis.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+    assert abs(numpy.array(alone.tolist()) - numpy.array(made.tolist())).max() < 4e-3
+    few = genesis.cdist(x[:, :3], y[:3], compute_mode="use_mm_for_euclid_dist")
+    assert abs(numpy.array(few.tolist()) - expected[:, :3, :3]).max() < 4e-3
+    with pytest.raises(ValueError, match="there is no compute_mode 'mm'"):
+        genesis.cdist(x, y, compute_mode="mm")
+    if name == "float32":
+        rows = x[0].clone().requires_grad_()
+        weight = genesis.tensor(draw(40, 40)).to(dtype)
+        (genesis.cdist(rows, rows) * weight).sum().backward()
+        apart = numpy.array(x[0].tolist())[:, None] - numpy.array(x[0].tolist())
+        length = numpy.linalg.norm(apart, axis=-1)[..., None] + numpy.eye(40)[..., None]
+        both = numpy.array(weight.tolist()) + numpy.array(weight.tolist()).T
+        expected = (both[..., None] * apart / length).sum(1)
+        assert abs(numpy.array(rows.grad.tolist()) - expected).max() < 1e-4
+
+
 def test_cosines():
     x, y = draw(4, 6), draw(6)
     expected = (x * y).sum(1) / numpy.linalg.norm(x, axis=1) / numpy.linalg.norm(y)

@@ -127,8 +127,9 @@ def test_subclasses_of_tensor():
     assert layer.one is one and list(layer.parameters()) == [one]
     other = genesis._C._make_subclass(Slots, genesis.ones(3))
     assert (other + 1).tolist() == [2, 2, 2] and not hasattr(other, "__dict__")
-    with pytest.raises(TypeError, match="genesis.Tensor is not called"):
-        Slots()
+    assert type(Slots([1.0, 2.0])) is Slots and Slots(2, 3).shape == (2, 3)
+    with pytest.raises(TypeError, match="Tensor: sizes, or one sequence"):
+        Slots(None)
     with pytest.raises(TypeError, match="a subclass of Tensor and a Tensor are expected"):
         genesis._C._make_subclass(genesis.Tensor, genesis.ones(3))
     with pytest.raises(TypeError, match="a subclass of Tensor and a Tensor are expected"):

@@ -14,6 +14,7 @@ from genesis.autograd._anomaly import detect_anomaly, set_detect_anomaly
 from genesis.autograd._gradcheck import GradcheckError, gradcheck, gradgradcheck
 from genesis.autograd.function import Function
 from genesis.autograd.graph import Saved, plot, saved
+from genesis.autograd.variable import Variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "Function",
     "GradcheckError",
     "Saved",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -94,12 +96,16 @@ def grad(
     grad_outputs: _C.Tensor | Sequence[_C.Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    allow_unused: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of outputs with respect to inputs; ``grad`` of leaves stays as it is.
 
     Parameters are those of :func:`backward`; with `allow_unused` the gradient of an input that no
-    output depends on is None, and else it is a RuntimeError.
+    output depends on is None, with `materialize_grads` it is zeros, and else it is a RuntimeError.
+    `only_inputs` must be True, and `is_grads_batched` False.
 
     Examples
     --------
@@ -112,5 +118,14 @@ def grad(
     roots, asked = _tuple(outputs), _tuple(inputs)
     if not asked:
         raise ValueError("grad: there must be an input")
+    if not only_inputs or is_grads_batched:
+        raise NotImplementedError("grad: only_inputs must be True, and is_grads_batched False")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("grad: materialize_grads needs inputs that may be unused: allow_unused")
     given = _gradients(roots, grad_outputs)
-    return _C._backward(roots, given, asked, retain_graph, create_graph, bool(allow_unused))
+    is_unused = bool(allow_unused) or materialize_grads
+    found = _C._backward(roots, given, asked, retain_graph, create_graph, is_unused)
+    if not materialize_grads:
+        return found
+    pairs = zip(found, asked, strict=True)
+    return tuple(_C.zeros_like(one) if grad is None else grad for grad, one in pairs)

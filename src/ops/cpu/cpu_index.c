@@ -20,8 +20,9 @@
 enum {
     TILE = GNI_MASK_WINDOW, /* places of a block at a time */
     GRAIN = 1 << 15,        /* elements that are worth a part */
-    FEW = 16,               /* places of a block: an outer dimension had better be the inner one */
-    SHARE_LEAST = 1 << 16,  /* values, */
+    CACHE_LINE = 64,
+    FEW = 16,              /* places of a block: an outer dimension had better be the inner one */
+    SHARE_LEAST = 1 << 16, /* values, */
     SHARE_SIZE_LEAST = 1 << 12, /* and places, that are worth several threads; */
     SHARE_THREADS_LEAST =
         4, /* each looks at all numbers, which takes half as long as to add all; */
@@ -534,6 +535,23 @@ static void shares_run(const struct walk *walk)
     gni_parallel_for(shares.count, 1, share_run, &shares);
 }
 
+/*
+ * The least of a dimension that is worth a part. Sums into rows are cut into stretches of each row: all threads look at all
+ * numbers then, so there are as few stretches as threads, and none is shorter than a cache line.
+ */
+static size_t split_grain(const struct walk *walk, int dimension)
+{
+    int64_t size = walk->sizes[dimension], each = walk->count / size;
+    int64_t grain = each < GRAIN ? GRAIN / (each > 0 ? each : 1) : 1;
+    if (walk->mode == MODE_ADD && dimension >= walk->block_end &&
+        walk->strides[dimension] == (int64_t)walk->width) {
+        int64_t line = CACHE_LINE / (int64_t)walk->width, threads = gni_parallel_get_threads();
+        int64_t stretch = ((size + threads - 1) / threads + line - 1) / line * line;
+        grain = grain > stretch ? grain : stretch;
+    }
+    return (size_t)grain;
+}
+
 static bool walk_all(struct walk *walk)
 {
     _Atomic(bool) is_outside = false;
@@ -545,10 +563,9 @@ static bool walk_all(struct walk *walk)
         inner_widen(walk);
         walk_run(walk);
     } else {
-        int64_t each = walk->count / walk->sizes[dimension];
-        size_t grain = (size_t)(each < GRAIN ? GRAIN / (each > 0 ? each : 1) : 1);
         struct split split = {walk, dimension};
-        gni_parallel_for((size_t)walk->sizes[dimension], grain, split_run, &split);
+        gni_parallel_for((size_t)walk->sizes[dimension], split_grain(walk, dimension), split_run,
+                         &split);
     }
     return !atomic_load_explicit(&is_outside, memory_order_relaxed);
 }

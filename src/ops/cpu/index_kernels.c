@@ -4,6 +4,7 @@
 
 enum {
     AHEAD = 32, /* places whose lines are asked for before they are written */
+    ROWS_AHEAD = 8,
 };
 
 /* Who writes waits for one line after the other, unless they are on their way. The offset may be any number. */
@@ -15,7 +16,10 @@ enum {
  * A kernel: `work` does something with the addresses `sparse` and `dense`; `is_store` if it writes at `sparse`. What a
  * kernel reads of its tile it reads once: what it writes may be anywhere, for all the compiler knows.
  */
-#define DEFINE_KERNEL(name, is_store, work)                                                \
+#define DEFINE_KERNEL(name, is_store, work) DEFINE_KERNEL_ROWS(name, is_store, work, )
+
+/* `rows` returns from the kernel where it works on whole rows of inner elements. */
+#define DEFINE_KERNEL_ROWS(name, is_store, work, rows)                                     \
     static bool name(const struct gni_index_tile *tile)                                    \
     {                                                                                      \
         char *const source = tile->source, *const other = tile->other;                     \
@@ -52,6 +56,7 @@ enum {
             return true;                                                                   \
         }                                                                                  \
         const int64_t inner_stride = tile->inner_stride, inner_step = tile->inner_step;    \
+        rows;                                                                              \
         for (size_t i = 0; i < count; i++)                                                 \
             for (size_t j = 0; j < inner; j++) {                                           \
                 char *sparse = source + offsets[i] + (int64_t)j * inner_stride;            \
@@ -112,7 +117,25 @@ gni_index_kernel gni_index_kernel_set(size_t width)
 
 #define TO(type) (*(type *)(void *)sparse)
 #define FROM(type) (*(const type *)(const void *)dense)
-#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, true, TO(type) = (type)(sum))
+
+/* Rows whose elements lie together on both sides, which do not overlap: values are not in the tensor that they are added
+ * to. The compiler makes vector instructions of the inner loop. */
+#define ADD_ROWS(type, sum)                                                                      \
+    if (inner_stride == (int64_t)sizeof(type) && inner_step == (int64_t)sizeof(type)) {          \
+        for (size_t i = 0; i < count; i++) {                                                     \
+            type *restrict to = (type *)(void *)(source + offsets[i]);                           \
+            const type *restrict from = (const type *)(const void *)(other + (int64_t)i * step); \
+            PREFETCH(source, offsets[i + ROWS_AHEAD < count ? i + ROWS_AHEAD : count - 1]);      \
+            for (size_t j = 0; j < inner; j++) {                                                 \
+                char *sparse = (char *)(to + j);                                                 \
+                const char *dense = (const char *)(from + j);                                    \
+                TO(type) = (type)(sum);                                                          \
+            }                                                                                    \
+        }                                                                                        \
+        return true;                                                                             \
+    }
+#define DEFINE_ADD(name, type, sum) \
+    DEFINE_KERNEL_ROWS(add_##name, true, TO(type) = (type)(sum), ADD_ROWS(type, sum))
 
 DEFINE_ADD(bool, uint8_t, TO(uint8_t) != 0 || FROM(uint8_t) != 0)
 DEFINE_ADD(INT8, uint8_t, TO(uint8_t) + FROM(uint8_t))

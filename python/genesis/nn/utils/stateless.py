@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
+from genesis import _C
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +44,8 @@ def _with_tied(module: Module, given: dict[str, Any]) -> dict[str, Any]:
         values = [given[name] for name in names if name in given]
         if len({id(value) for value in values}) > 1:
             raise ValueError(
-                f"functional_call got multiple values for keys {sorted(names)}, which are tied. "
-                "Consider using tie_weights=False"
+                f"functional_call: {sorted(names)} are tied, and have different values; "
+                "tie_weights=False treats them as different tensors"
             )
         if values:
             made.update(dict.fromkeys(names, values[0]))
@@ -130,11 +132,11 @@ def functional_call(
         for one in parameter_and_buffer_dicts:
             twice = sorted(set(given) & set(one))
             if twice:
-                raise ValueError(
-                    f"{twice[0]} appears in multiple dictionaries; behavior of "
-                    "functional call is ambiguous"
-                )
+                raise ValueError(f"functional_call: {twice[0]!r} is given more than once")
             given.update(one)
+    for name, tensor in given.items():
+        if not isinstance(tensor, _C.Tensor):
+            raise TypeError(f"functional_call: {name!r} is a {type(tensor).__name__}, not a tensor")
     given = _with_tied(module, given) if tie_weights else given
     if strict:
         _names_check(module, given)

@@ -1,0 +1,5 @@
+"""MultivariateNormal, where PyTorch has it."""
+
+from genesis.distributions.independent import MultivariateNormal
+
+__all__ = ["MultivariateNormal"]
