@@ -299,7 +299,7 @@ static bool is_read(const struct reader *reader)
     return branch == BRANCH_TAKEN || branch == BRANCH_LEFT;
 }
 
-/* A line with one space for four in front of it, and one for several within it. */
+/* A line with one space for eight in front of it, and one for several within it. */
 static void line_add(struct reader *reader, struct gni_slice line)
 {
     const char *at = line.at, *end = line.at + line.length;
@@ -308,7 +308,7 @@ static void line_add(struct reader *reader, struct gni_slice line)
     if (at == end || !is_read(reader))
         return;
     size_t indentation = strspn(at, " ");
-    size_t spaces = (indentation + 3) / 4;
+    size_t spaces = (indentation + 7) / 8;
     gni_builder_add(reader->out, SPACES, spaces < sizeof SPACES ? spaces : sizeof SPACES - 1);
     for (at += indentation; at < end;) {
         const char *begin = at;

@@ -28,7 +28,7 @@ static void comments_and_spaces_go(void)
            "        \"a  /* string */\"  '\\'' \"\\\"//\"\n",
            " int a;\n"
            " int b = c;\n"
-           "  \"a  /* string */\" '\\'' \"\\\"//\"\n");
+           " \"a  /* string */\" '\\'' \"\\\"//\"\n");
     expect(gni_text_decide, "a /* that does not end", "a\n");
     expect(gni_text_decide, "", "");
 }

@@ -41,9 +41,11 @@ ELEMENT void kernel_begin()
 
 struct float16 {
     unsigned short bits;
+    static const bool is_float16 = true;
 };
 struct bfloat16 {
     unsigned short bits;
+    static const bool is_float16 = false;
 };
 
 #ifdef GN_NO_PTX
@@ -107,17 +109,7 @@ ELEMENT bfloat16 bfloat_of(float value)
 
 /* ---- conversions ---- */
 
-ELEMENT bool number(bool x) { return x; }
-ELEMENT uint8 number(uint8 x) { return x; }
-ELEMENT uint16 number(uint16 x) { return x; }
-ELEMENT uint32 number(uint32 x) { return x; }
-ELEMENT uint64 number(uint64 x) { return x; }
-ELEMENT int8 number(int8 x) { return x; }
-ELEMENT int16 number(int16 x) { return x; }
-ELEMENT int32 number(int32 x) { return x; }
-ELEMENT int64 number(int64 x) { return x; }
-ELEMENT float number(float x) { return x; }
-ELEMENT double number(double x) { return x; }
+template <class T> ELEMENT T number(T x) { return x; }
 
 template <class To> struct make {
     template <class T> ELEMENT To from(T x) { return (To)x; }
@@ -157,14 +149,15 @@ template <> INSIDE float to_odd(double x)
 }
 template <> INSIDE float to_odd(int x) { return to_odd((double)x); }
 template <> INSIDE float to_odd(uint32 x) { return to_odd((double)x); }
-template <> INSIDE float to_odd(uint64 x)
+ELEMENT float wide_to_odd(unsigned long long x)
 {
-    uint64 rounded = x >> 11 << 11 | (uint64)((x & 0x7ff) != 0) << 11;
+    unsigned long long rounded = x >> 11 << 11 | (unsigned long long)((x & 0x7ff) != 0) << 11;
     return to_odd((double)(x >> 53 ? rounded : x));
 }
+template <> INSIDE float to_odd(uint64 x) { return wide_to_odd(x); }
 template <> INSIDE float to_odd(int64 x)
 {
-    return x < 0 ? -to_odd(0 - (uint64)x) : to_odd((uint64)x);
+    return x < 0 ? -wide_to_odd(0 - (unsigned long long)x) : wide_to_odd((unsigned long long)x);
 }
 template <> struct make<float16> {
     template <class T> ELEMENT float16 from(T x) { return half_of(to_odd(x)); }
@@ -218,7 +211,7 @@ template <class T> struct wide {
     typedef unsigned type;
 };
 template <> struct wide<int64> {
-    typedef uint64 type;
+    typedef unsigned long long type;
 };
 template <> struct wide<uint64> {
     typedef uint64 type;

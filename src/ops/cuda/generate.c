@@ -167,7 +167,7 @@ void gni_step_text(const struct gni_program *program, int s, const char *indent,
                    struct gni_builder *text)
 {
     const struct gni_step *step = &program->steps[s];
-    gni_builder_print(text, "%sconst %s ", indent, gni_cuda_type(step->held));
+    gni_builder_print(text, "%s%s ", indent, gni_cuda_type(step->held));
     text_operand(program, (short)(program->input_count + s), suffix, text);
     if (step->kind == GNI_STEP_OP)
         gni_builder_print(text, " = op_%s%s<%s>(", gni_ops[step->op].name,

@@ -50,7 +50,7 @@ const char *gni_cuda_reduction(gn_reduction reduction);
 /* The first operations of a program as a part of a kernel's name, which ends in "_"; returns how long it is. */
 size_t gni_program_words(const struct gni_program *program, char *name, size_t size);
 
-/* "const T v7 = ..." for a step that is no reduction. In a row program the suffix is added to names of full values: "v7a". */
+/* "T v7 = ..." for a step that is no reduction. In a row program the suffix is added to names of full values: "v7a". */
 void gni_step_text(const struct gni_program *program, int step, const char *indent,
                    const char *suffix, struct gni_builder *text);
 

@@ -143,7 +143,7 @@ static bool is_memory(const struct gni_row_kernel *kernel, int input)
 /* Where an input has the row. */
 static void input_row_text(const struct gni_row_kernel *kernel, int input, struct gni_builder *text)
 {
-    gni_builder_print(text, "    const %s *const in%d = a.in%d",
+    gni_builder_print(text, "    const %s *in%d = a.in%d",
                       gni_cuda_memory_type(kernel->program->inputs[input].held), input, input);
     for (int d = 0; d < kernel->kept_ndim && !gni_row_kernel_is_same(kernel, input); d++)
         gni_builder_print(text, " + at%d * a.stride%d[%d]", d, input, d);
@@ -169,7 +169,7 @@ static void output_rows_text(const struct gni_row_kernel *kernel, struct gni_bui
     const struct gni_program *program = kernel->program;
     for (int i = 0; i < program->output_count; i++)
         if (!program->outputs[i].is_column)
-            gni_builder_print(text, "    %s *const out%d = a.out%d + (int64)row%s;\n",
+            gni_builder_print(text, "    %s *out%d = a.out%d + (int64)row%s;\n",
                               gni_cuda_memory_type(program->outputs[i].dtype), i, i,
                               program->outputs[i].is_row ? "" : " * a.columns");
 }
@@ -383,17 +383,14 @@ static void unpaired_text(const struct gni_row_kernel *kernel, int value, struct
     const char *half = pair_type(kernel, value);
     if (!is_read_unpaired(kernel, value))
         return;
-    gni_builder_print(
-        text, "            const float v%da = pair_low<%s>(p%d), v%db = pair_high<%s>(p%d);\n",
-        value, half, value, value, half, value);
+    gni_builder_print(text, "            ITEMS_OF(%s, %d);\n", half, value);
 }
 
 static void input_text(const struct gni_row_kernel *kernel, int input, struct gni_builder *text)
 {
     const char *type = gni_cuda_type(kernel->program->inputs[input].held);
     if (has_pair(kernel, input))
-        gni_builder_print(text, "            const unsigned p%d = e%d[u].word[k / 2];\n", input,
-                          input);
+        gni_builder_print(text, "            unsigned p%d = e%d[u].word[k / 2];\n", input, input);
     for (int i = 0;
          i < element_count(kernel) && (!has_pair(kernel, input) || is_read_unpaired(kernel, input));
          i++)
@@ -423,7 +420,7 @@ static void paired_text(const struct gni_row_kernel *kernel, int value, struct g
     char low[16], high[16];
     int from = step->in[0];
     if (step->kind == GNI_STEP_CONVERT && has_pair(kernel, from)) {
-        gni_builder_print(text, "            const unsigned p%d = p%d;\n", value, from);
+        gni_builder_print(text, "            unsigned p%d = p%d;\n", value, from);
     } else if (step->kind == GNI_STEP_CONVERT) {
         gni_builder_print(text,
                           "            const unsigned p%d = pair_of<%s>(convert<float32>(%s), "
@@ -564,9 +561,9 @@ static void join_text(const struct gni_row_kernel *kernel, int phase, struct gni
         const struct gni_step *step = step_of(kernel, v);
         if (is_reduced_in(kernel, v, phase))
             gni_builder_print(
-                text, "    %s j%d = lanes_join<reduce_%s>(r%d.%s, LANES < 32 ? LANES : 32);\n",
+                text, "    %s j%d = lanes_join<reduce_%s>(r%d.%s, %s);\n",
                 gni_cuda_type(joined_type(kernel, step)), v, gni_cuda_reduction(step->reduction), v,
-                kernel->is_short ? "sum()" : "total");
+                kernel->is_short ? "sum()" : "total", kernel->lanes <= 32 ? "LANES" : "32");
     }
     if (kernel->lanes <= 32)
         return;
@@ -715,7 +712,7 @@ static void elements_begin_text(const struct gni_row_kernel *kernel, struct gni_
                           "        const index from = column + lap * %d;\n",
                           kernel->turns, GNI_ROW_CHUNK / kernel->turns);
     else
-        gni_builder_print(text, "        {\n        const index from = column;\n");
+        gni_builder_print(text, "        const index from = column;\n");
     gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < %d; k += %d) {\n",
                       GNI_ROW_CHUNK / kernel->turns, element_count(kernel));
 }
@@ -761,9 +758,10 @@ static void chunks_text(const struct gni_row_kernel *kernel, int phase, struct g
         else if (gni_row_is_summed_in(&kernel->phases, phase, i))
             sum_text(kernel, i, text);
     gni_builder_print(text, "        }\n");
-    if (kernel->turns > 1)
+    if (kernel->turns > 1) {
         chunk_rotate_text(kernel, phase, text);
-    gni_builder_print(text, "        }\n");
+        gni_builder_print(text, "        }\n");
+    }
     for (int i = 0; i < program->output_count; i++)
         if (is_stored_in(kernel, i, phase))
             gni_builder_print(text, "        chunk_store<%d>(out%d, q%d, column, columns);\n",
@@ -879,15 +877,28 @@ static void kernel_text(const struct gni_row_kernel *kernel, const char *name,
     if (kernel->sum_count > 0) {
         parts_text(kernel, text);
     } else {
+        if (kernel->lanes > 32)
+            gni_builder_print(text, "    const int turn = 0;\n");
         gni_builder_print(
-            text, "    const int turn = 0;\n"
-                  "    const index number = (index)blockIdx.x * ROWS + (threadIdx.x >> SHIFT);\n"
+            text, "    const index number = (index)blockIdx.x * ROWS + (threadIdx.x >> SHIFT);\n"
                   "    const bool is_there = number < (index)a.kept;\n"
-                  "    const index row = is_there ? number : 0;\n"
-                  "    const index columns = is_there ? (index)a.columns : 0;\n");
+                  "    index row = is_there ? number : 0;\n"
+                  "    index columns = is_there ? (index)a.columns : 0;\n");
         body_text(kernel, text);
     }
     gni_builder_print(text, "}\n");
+}
+
+/* Whether an element of a chunk has 4 bytes or more. */
+static bool has_words(const struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    bool is_any = false;
+    for (int i = 0; i < program->input_count; i++)
+        is_any |= is_loaded(kernel, i) && gni_row_in_word(program->inputs[i].held) == 1;
+    for (int i = 0; i < program->output_count; i++)
+        is_any |= gni_row_in_word(program->outputs[i].dtype) == 1;
+    return is_any;
 }
 
 void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
@@ -902,8 +913,9 @@ void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
     gni_builder_print(text,
                       "#define LANES (1 << SHIFT)\n#define THREADS %d\n"
                       "#define ROWS (THREADS >> SHIFT)\n#define STEPS %d\n#define IS_EXACT %d\n"
-                      "#define SUMS %d\n",
-                      kernel->threads, kernel->steps, kernel->is_exact, kernel->sum_count);
+                      "#define SUMS %d\n#define HAS_WORDS %d\n#define IS_LONG %d\n",
+                      kernel->threads, kernel->steps, kernel->is_exact, kernel->sum_count,
+                      has_words(kernel), !kernel->is_short);
     gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
     gni_builder_add(text, gni_text_rows, strlen(gni_text_rows));
     arguments_text(kernel, text);

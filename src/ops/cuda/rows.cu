@@ -6,6 +6,8 @@
  *   STEPS                   chunks that a thread has, or loads together
  *   IS_EXACT                1: threads and chunks divide a row, so that every chunk is whole
  *   SUMS                    sums of columns
+ *   HAS_WORDS               1: some elements that are loaded or stored have 4 bytes or more
+ *   IS_LONG                 1: a row has several segments
  *
  * A thread has chunks of 8 neighbours of a row, LANES chunks apart:
  *
@@ -29,7 +31,7 @@ enum { CHUNK = 8, SEGMENT = 64 };
 template <class T> ELEMENT T from_bits(unsigned bits) { return (T)bits; }
 template <> INSIDE float16 from_bits<float16>(unsigned bits) { return float16{(unsigned short)bits}; }
 template <> INSIDE bfloat16 from_bits<bfloat16>(unsigned bits) { return bfloat16{(unsigned short)bits}; }
-template <class T> ELEMENT unsigned to_bits(T x) { return sizeof(T) == 1 ? (uint8)x : (uint16)x; }
+template <class T> ELEMENT unsigned to_bits(T x) { return sizeof(T) == 1 ? (unsigned char)x : (unsigned short)x; }
 template <> INSIDE unsigned to_bits<float16>(float16 x) { return x.bits; }
 template <> INSIDE unsigned to_bits<bfloat16>(bfloat16 x) { return x.bits; }
 
@@ -52,6 +54,7 @@ template <class T, bool IS_SMALL = (sizeof(T) < 4)> struct chunk {
         word[k / in_word] |= to_bits(x) << 8 * sizeof(T) * (k % in_word);
     }
 };
+#if HAS_WORDS
 template <class T> struct chunk<T, false> {
     typedef T word_type;
     T word[CHUNK];
@@ -65,6 +68,7 @@ template <class T> struct chunk<T, false> {
     }
     INSIDE void set(int k, T x) { word[k] = x; }
 };
+#endif
 
 /* Elements of a row from a column on; VEC of them are aligned together. Where the row ends, 0. */
 template <int VEC, class T> ELEMENT void chunk_load(chunk<T> &e, const T *from, index column, index columns)
@@ -145,6 +149,9 @@ template <class H> ELEMENT float pair_low(unsigned x) { return number(from_bits<
 template <class H> ELEMENT float pair_high(unsigned x) { return number(from_bits<H>(x >> 16)); }
 template <> INSIDE float pair_high<bfloat16>(unsigned x) { return __uint_as_float(x & 0xffff0000); }
 
+/* Declares the elements of pair n. */
+#define ITEMS_OF(H, n) const float v##n##a = pair_low<H>(p##n), v##n##b = pair_high<H>(p##n)
+
 #if defined(GN_NO_PTX) || __CUDA_ARCH__ < 900
 template <class H> ELEMENT unsigned pair_of(float low, float high)
 {
@@ -166,15 +173,9 @@ template <> INSIDE unsigned pair_of<bfloat16>(float low, float high)
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
-template <class H> struct is_float16 {
-    static const bool value = false;
-};
-template <> struct is_float16<float16> {
-    static const bool value = true;
-};
 #define PAIR_RETURN(operation, instruction)                                            \
     unsigned pair;                                                                     \
-    if constexpr (is_float16<H>::value)                                                \
+    if constexpr (H::is_float16)                                                       \
         asm(instruction ".f16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));           \
     else                                                                               \
         asm(instruction ".bf16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));          \
@@ -216,12 +217,14 @@ template <class R, class S, class T> struct slots {
                 slot[k] = R::join(slot[k], slot[k + width]);
         return slot[0];
     }
+#if IS_LONG
     /* A segment ends. */
     INSIDE void fold()
     {
         total = R::join(total, (T)sum());
         restart();
     }
+#endif
 };
 
 /* The same for the largest or smallest of pairs, which are exact in any order. */
@@ -258,11 +261,13 @@ template <class R, class H, class T> struct pair_slots {
             slot[0] = both(slot[0], slot[k]);
         return R::join((T)pair_low<H>(slot[0]), (T)pair_high<H>(slot[0]));
     }
+#if IS_LONG
     INSIDE void fold()
     {
         total = R::join(total, sum());
         restart();
     }
+#endif
 };
 
 template <class T> ELEMENT T exchanged(T x, int width)
