@@ -67,7 +67,7 @@ def test_questions_about_memory_compute_first():
     ):
         before = ask()
         y = x + 1
-        assert ask() - before >= 4_000_000
+        assert ask() - before >= 4_000_000 - 65_536  # what earlier tests left may go meanwhile
         del y
         assert ask() == before
 
