@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -58,6 +59,7 @@ def test_operations_in_place_allocate_nothing():
 
 
 def test_questions_about_memory_compute_first():
+    gc.collect()
     x = genesis.ones(1000, 1000)
     for ask in (
         lambda: genesis.memory_stats(device="cpu").allocated_bytes,
