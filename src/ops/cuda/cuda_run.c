@@ -6,6 +6,8 @@
  * parts, as many as fill a GPU.
  */
 #include "ops/cuda/generate.h"
+#include "ops/cuda/interpret.h"
+#include <stdlib.h>
 
 #include "base/host.h"
 #include "jit/kernel.h"
@@ -74,6 +76,12 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
         return gni_cuda_run_rows(program, stream);
     if (program->count == 0)
         return GN_OK;
+    if (getenv("GENESIS_TIERS") != NULL) {
+        bool is_done;
+        GN_TRY(gni_interpret(program, stream, &is_done));
+        if (is_done)
+            return GN_OK;
+    }
     gni_specialization_make(&specialization, program);
     gni_specialization_pack(&specialization, 0);
     uint64_t block = (uint64_t)GNI_CUDA_BLOCK * (uint64_t)specialization.pack; /* a power of two */
@@ -157,26 +165,6 @@ static const struct gni_tune_family reduce_family = {
     .values = {"together", "blocks"},
 };
 
-static gn_status reduce_run(void *context, const struct gni_choice *choice)
-{
-    struct reduce_work *work = context;
-    struct gni_reduce_arguments reduce = work->arguments;
-    int64_t blocks;
-    work->specialization.steps = choice->values[REDUCE_TOGETHER];
-    reduce_spread(&work->specialization, work->is_by_columns, choice->values[REDUCE_BLOCKS],
-                  &reduce, &blocks);
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
-                         (long long)reduce.kept);
-    int slot = reduce.parts > 1 ? gni_block_join_slot(work->stream) : 0;
-    if (slot < 0) { /* slower, and the same numbers in another order */
-        reduce.parts = 1;
-        reduce.chunk = reduce.reduced;
-    }
-    reduce.slot = slot < 0 ? 0 : slot;
-    return reduce_launch(&work->specialization, &reduce, blocks, work->stream);
-}
-
 /* Whether joining gives the same bits in every order. */
 static bool reduce_is_exact(const struct gni_specialization *specialization)
 {
@@ -187,6 +175,47 @@ static bool reduce_is_exact(const struct gni_specialization *specialization)
             specialization->reduction != GN_REDUCE_MEAN &&
             specialization->reduction != GN_REDUCE_PRODUCT) ||
            gni_dtype_kind(accumulator) != GNI_KIND_FLOATING;
+}
+
+/* Spreads a reduction over so many blocks, if there are few results. */
+static gn_status reduce_prepare(const struct reduce_work *work,
+                                struct gni_specialization *specialization, int64_t enough,
+                                struct gni_reduce_arguments *reduce, int64_t *blocks)
+{
+    reduce_spread(specialization, work->is_by_columns, enough, reduce, blocks);
+    if (*blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
+                         (long long)reduce->kept);
+    int slot = reduce->parts > 1 ? gni_block_join_slot(work->stream) : 0;
+    if (slot < 0) { /* slower, and the same numbers in another order */
+        reduce->parts = 1;
+        reduce->chunk = reduce->reduced;
+    }
+    reduce->slot = slot < 0 ? 0 : slot;
+    return GN_OK;
+}
+
+static gn_status reduce_run(void *context, const struct gni_choice *choice)
+{
+    struct reduce_work *work = context;
+    struct gni_reduce_arguments reduce = work->arguments;
+    int64_t blocks;
+    work->specialization.steps = choice->values[REDUCE_TOGETHER];
+    GN_TRY(reduce_prepare(work, &work->specialization, choice->values[REDUCE_BLOCKS], &reduce,
+                          &blocks));
+    return reduce_launch(&work->specialization, &reduce, blocks, work->stream);
+}
+
+/* The same without compiling. */
+static gn_status reduce_interpret(const struct reduce_work *work, bool *is_done)
+{
+    struct gni_specialization specialization = work->specialization;
+    struct gni_reduce_arguments reduce = work->arguments;
+    int64_t blocks;
+    if (reduce_is_exact(&specialization))
+        specialization.pack = 1; /* fewer kernels */
+    GN_TRY(reduce_prepare(work, &specialization, ENOUGH_BLOCKS, &reduce, &blocks));
+    return gni_interpret_reduce(&specialization, &reduce, blocks, work->stream, is_done);
 }
 
 static int usual_together(const struct reduce_work *work)
@@ -255,6 +284,12 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                                                 : 0); /* a single row begins where it begins */
     work.together_most = gni_weight_packs(gni_program_weight(program), work.specialization.pack,
                                           TOGETHER_MOST, CODE_MOST);
+    if (getenv("GENESIS_TIERS") != NULL) {
+        bool is_done;
+        GN_TRY(reduce_interpret(&work, &is_done));
+        if (is_done)
+            return GN_OK;
+    }
     tune.standard.values[REDUCE_TOGETHER] = usual_together(&work);
     tune.standard.values[REDUCE_BLOCKS] = ENOUGH_BLOCKS;
     tune.nbytes = (uint64_t)program->count * gni_dtype_size(gni_program_held(program, value));

@@ -95,6 +95,9 @@ static inline int gni_row_kernel_rows(const struct gni_row_kernel *kernel)
     return kernel->threads / kernel->lanes;
 }
 
+/* The type of the slots of a reduction: sums of float32 are added as such for a while. */
+gn_dtype gni_row_slot_type(const struct gni_step *step);
+
 /* Blocks that the kernel is launched with: parts, where there are sums of columns. */
 int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel);
 
