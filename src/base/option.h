@@ -20,6 +20,7 @@
  *          size      bytes, or a number with a unit; minimum and maximum in bytes
  *          amount    like size, but a bare number counts blocks (gni_option_is_count)
  *          fraction  a decimal number from minimum to maximum, in thousandths in this table
+ *          number    a whole number from minimum to maximum; no default: 0
  *          choice    one of the choices
  *          set       any of the choices, separated by commas
  *          path      an absolute path
@@ -58,6 +59,12 @@
       "kernels are launched while the one before them ends, where the GPU can do that")         \
     X(LAUNCH_TOGETHER, "GENESIS_LAUNCH_TOGETHER", flag, "on", 0, 1, "",                         \
       "the thread that submits kernels submits those that wait for it as one graph")            \
+    X(TIERS, "GENESIS_TIERS", choice, "compiled", 0, 0, "on,compiled,interpreted",              \
+      "what runs a program on a GPU: the interpreter until its own kernel is compiled, always " \
+      "its own kernel, or always the interpreter")                                              \
+    X(COMPILE_THREADS, "GENESIS_COMPILE_THREADS", number, "", 1, 64, "",                        \
+      "threads that compile kernels in the background; without it half of the processors, 4 at " \
+      "the most")                                                                               \
     X(RECOMPUTE_LEAST, "GENESIS_RECOMPUTE_LEAST", size, "1MiB", 1, 1125899906842624, "",        \
       "values of at least so many bytes that only gradients need may be computed again")        \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
@@ -88,6 +95,7 @@ bool gni_option_is_given(enum gni_option option);
 bool gni_option_flag(enum gni_option option);
 uint64_t gni_option_size(enum gni_option option); /* size and amount */
 bool gni_option_is_count(enum gni_option option); /* amount: was it a bare number? */
+uint64_t gni_option_number(enum gni_option option);
 double gni_option_fraction(enum gni_option option);
 unsigned gni_option_choice(enum gni_option option);  /* the place in the list of choices */
 unsigned gni_option_set(enum gni_option option);     /* a bit for each choice */

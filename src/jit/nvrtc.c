@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "device/cuda/library.h"
+#include "jit/background.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -265,6 +266,7 @@ gn_status gni_nvrtc_compile(const struct gni_kernel_source *source, int architec
 {
     struct compilation compilation = {.source = source};
     GN_TRY(gni_nvrtc_open(&compilation.nvrtc));
+    gni_background_guard_exit();
     GN_TRY(target_find(compilation.nvrtc, architecture, &compilation.target));
     source_show(source);
     uint64_t start = gni_time_ns();
