@@ -15,7 +15,7 @@
  *         GN_TRY(gni_kernel_build(device, name, &text, signature, size, &kernel));
  *     }
  *
- * A kernel that this process has not seen comes from the disk, or from NVRTC.
+ * A kernel that this process has not seen comes from the archive (archive.h), from the disk cache, or from NVRTC.
  *
  * Invariants:
  *   J1  a kernel that was handed out can be launched until gn_shutdown(), which the caller keeps apart
