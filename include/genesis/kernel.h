@@ -117,6 +117,20 @@ typedef struct gn_kernel_description {
 GN_API gn_status gn_kernel_list(gn_kernel_description *kernels, size_t capacity,
                                 size_t *count) GN_NODISCARD;
 
+/* The archive of kernels that were compiled when the library was built (docs/cuda.md). */
+typedef struct gn_kernel_archive_description {
+    bool is_found;
+    bool is_used;            /* false, too, where the driver cannot load it */
+    int nvrtc_version;       /* that compiled it: 13000 is 13.0 */
+    size_t kernel_count;     /* each for all architectures */
+    size_t nbytes;           /* of the file */
+    char architectures[128]; /* "sm_80 sm_90 compute_90": machine code, and PTX */
+    char path[512];          /* where it is, or was looked for */
+    char reason[512];        /* why it is not used, "" if it is */
+} gn_kernel_archive_description;
+
+GN_API void gn_kernel_archive_describe(gn_kernel_archive_description *description);
+
 #ifdef __cplusplus
 }
 #endif

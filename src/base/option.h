@@ -67,6 +67,9 @@
       "the most")                                                                               \
     X(RECOMPUTE_LEAST, "GENESIS_RECOMPUTE_LEAST", size, "1MiB", 1, 1125899906842624, "",        \
       "values of at least so many bytes that only gradients need may be computed again")        \
+    X(KERNEL_ARCHIVE, "GENESIS_KERNEL_ARCHIVE", library, "auto", 0, 0, "",                      \
+      "the archive of kernels that were compiled before; auto: the one beside this library; "   \
+      "off: none")                                                                              \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
       "where compiled kernels are kept; without it the user's cache directory")                 \
     X(KERNEL_SOURCE_DIR, "GENESIS_KERNEL_SOURCE_DIR", path, "", 0, 0, "",                       \

@@ -21,6 +21,7 @@
 #include "base/parallel.h"
 #include "base/thread.h"
 #include "genesis/memory.h"
+#include "jit/archive.h"
 #include "jit/background.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
@@ -349,6 +350,22 @@ static bool kernel_load_cached(struct gni_kernel *kernel, const struct gni_kerne
     return false;
 }
 
+/* Loads what the archive has. */
+static bool kernel_load_archived(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                                 int architecture)
+{
+    struct gni_kernel_image image;
+    if (!gni_archive_find(source, architecture, &image))
+        return false;
+    gn_status status = kernel_load(kernel, source, &image);
+    gni_kernel_image_deinit(&image);
+    if (status == GN_OK)
+        gni_log(GNI_LOG_DEBUG, "kernel %s was found in the archive", source->name);
+    else
+        gni_log(GNI_LOG_INFO, "a kernel of the archive is of no use: %s", gn_error_detail());
+    return status == GN_OK;
+}
+
 /* `key` is NULL for what is not kept on disk. */
 static gn_status kernel_compile(struct gni_kernel *kernel, const struct gni_kernel_source *source,
                                 int architecture, const struct gni_disk_key *key)
@@ -372,6 +389,8 @@ static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_
     int architecture = properties.major * 10 + properties.minor;
     if (!gni_kernel_source_is_whole(source))
         return kernel_compile(kernel, source, architecture, NULL);
+    if (kernel_load_archived(kernel, source, architecture))
+        return GN_OK;
     struct gni_compiler compiler;
     struct gni_disk_key guessed, key;
     bool is_guessed = gni_compiler_guess(&compiler);

@@ -15,8 +15,8 @@
  *         GN_TRY(gni_kernel_build(device, name, &text, signature, size, &kernel));
  *     }
  *
- * A kernel that this process has not seen comes from the disk, or from NVRTC. Who need not wait for it asks for it in
- * the background (background.h).
+ * A kernel that this process has not seen comes from the archive (archive.h), from the disk cache, or from NVRTC. Who need
+ * not wait for it asks for it in the background (background.h).
  *
  * Invariants:
  *   J1  a kernel that was handed out can be launched until gn_shutdown(), which the caller keeps apart

@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "jit/background.h"
+#include "jit/archive.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel.h"
 #include "jit/tune.h"
@@ -190,6 +191,12 @@ gn_status gn_kernel_launch(gn_kernel *kernel, const gn_kernel_shape *shape, void
                                 .shared_bytes = shape->shared_bytes,
                                 .arguments = arguments};
     return gni_kernel_launch(kernel->kernel, stream, &launch);
+}
+
+void gn_kernel_archive_describe(gn_kernel_archive_description *description)
+{
+    if (description != NULL)
+        gni_archive_describe(description);
 }
 
 gn_status gn_kernel_cache_clear(size_t *removed)

@@ -4,7 +4,6 @@
 #include "jit/nvrtc.h"
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "base/option.h"
@@ -13,7 +12,6 @@
 #include "device/cuda/library.h"
 #include "jit/background.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -244,21 +242,8 @@ static void source_show(const struct gni_kernel_source *source)
     const char *directory = gni_option_text(GNI_OPTION_KERNEL_SOURCE_DIR);
     if (*directory == '\0')
         return;
-    char path[1024], name[128];
-    uint64_t hash = gni_hash_bytes(source->text, strlen(source->text), 0);
-    snprintf(name, sizeof name, "%s", source->name);
-    for (char *at = name; *at != '\0'; at++)
-        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *at) == NULL)
-            *at = '_';
-    snprintf(path, sizeof path, "%s/%s_%016llx.cu", directory, name, (unsigned long long)hash);
     (void)mkdir(directory, 0700); /* private, as the cache is; it may be there already */
-    FILE *file = fopen(path, "w");
-    bool is_written = file != NULL && fputs(source->text, file) >= 0;
-    if (file != NULL)
-        is_written &= fclose(file) == 0;
-    if (!is_written)
-        gni_log(GNI_LOG_WARNING, "the source of kernel %s cannot be written to %s: %s",
-                source->name, path, strerror(errno));
+    (void)gni_kernel_source_write(source, directory);
 }
 
 gn_status gni_nvrtc_compile(const struct gni_kernel_source *source, int architecture,

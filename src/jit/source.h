@@ -41,6 +41,10 @@ const char *gni_kernel_source_piece(const struct gni_kernel_source *source, size
 /* Is this all that the code depends on? Not if there are files to include: those can change. */
 bool gni_kernel_source_is_whole(const struct gni_kernel_source *source);
 
+/* Writes the text to the directory, as NAME_HASH.cu, for readers and for the builder of the archive; false: it cannot,
+ * and the log says why. */
+bool gni_kernel_source_write(const struct gni_kernel_source *source, const char *directory);
+
 /* What it points to is of gni_host_alloc(), and owned. */
 struct gni_kernel_image {
     void *bytes; /* a cubin; or PTX, with its final NUL, where NVRTC is older than the device */

@@ -232,6 +232,11 @@ bool gni_nvrtc_find_loaded(const struct gni_nvrtc **out)
     return is_open;
 }
 
+bool gni_nvrtc_is_the_drivers(void)
+{
+    return driver_has(driver_find(), &nvrtc_library);
+}
+
 void gni_nvrtc_hash_search(struct gni_sha256 *hash)
 {
     static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"};

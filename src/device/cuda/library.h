@@ -33,6 +33,9 @@ gn_status gni_cublaslt_open(const struct gni_cublaslt **cublaslt);
 /* Borrows NVRTC if no file must be loaded for it: it is open already, or in the first two places. */
 bool gni_nvrtc_find_loaded(const struct gni_nvrtc **nvrtc);
 
+/* Does the driver bring NVRTC along, as the simulator does? Then code for other GPUs is none for it. */
+bool gni_nvrtc_is_the_drivers(void);
+
 /* Adds to a hash all that decides which file is found as NVRTC, but for what is installed. */
 struct gni_sha256;
 void gni_nvrtc_hash_search(struct gni_sha256 *hash);

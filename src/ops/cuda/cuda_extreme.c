@@ -5,6 +5,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 enum {
@@ -134,4 +135,9 @@ gn_status gni_cuda_extreme(gn_tensor *tensor, const struct gni_along *along, boo
     if (values != NULL)
         GN_TRY(gni_storage_order(gni_tensor_storage(values), stream, true));
     return gni_tune_run(&tune);
+}
+
+void gni_cuda_extreme_list(struct gni_kernel_list *list)
+{
+    gni_kernel_list_add_fixed(list, &extreme, GNI_TYPES_ALL);
 }

@@ -13,6 +13,7 @@
 #include "jit/tune.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/index_arguments.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <stdio.h>
@@ -44,19 +45,24 @@ static void form_text(const struct gni_index_form *specialization, const char *n
     gni_builder_add(text, gni_text_index, strlen(gni_text_index));
 }
 
-static gn_status form_kernel(gn_device *device, const struct gni_index_form *specialization,
-                             struct gni_kernel **kernel)
+static void form_name(const struct gni_index_form *specialization, char name[TEXT_NAME_MOST])
 {
     static const char *const modes[] = {"get",  "set",    "add", "check",   "keys",
                                         "mark", "choose", "put", "few_set", "few_add"};
+    (void)snprintf(name, TEXT_NAME_MOST, "index_%s_%u_%u_%u", modes[specialization->mode],
+                   (unsigned)specialization->unit, (unsigned)specialization->dimensions,
+                   (unsigned)specialization->indices);
+}
+
+static gn_status form_kernel(gn_device *device, const struct gni_index_form *specialization,
+                             struct gni_kernel **kernel)
+{
     char name[TEXT_NAME_MOST];
     *kernel = gni_kernel_find(device, specialization, sizeof *specialization);
     if (*kernel != NULL)
         return GN_OK;
     struct gni_builder text = {.text = NULL};
-    (void)snprintf(name, sizeof name, "index_%s_%u_%u_%u", modes[specialization->mode],
-                   (unsigned)specialization->unit, (unsigned)specialization->dimensions,
-                   (unsigned)specialization->indices);
+    form_name(specialization, name);
     form_text(specialization, name, &text);
     return gni_kernel_build(device, name, &text, specialization, sizeof *specialization, kernel);
 }
@@ -436,4 +442,58 @@ gn_status gni_cuda_index_set(const struct gni_index_plan *plan, gn_tensor *targe
     GN_TRY(gni_storage_order(gni_tensor_storage(target), stream, true));
     return gni_ordered_is_needed(plan, &values) ? gni_ordered_put(plan, &values, stream)
                                                 : gni_index_put(plan, &values, NULL, NULL, stream);
+}
+
+/* ---- for the archive --------------------------------------------------------------------------- */
+
+static void form_list(struct gni_kernel_list *list, const struct gni_index_form *form)
+{
+    char name[TEXT_NAME_MOST];
+    struct gni_builder text = {.text = NULL};
+    form_name(form, name);
+    form_text(form, name, &text);
+    gni_kernel_list_add(list, name, &text);
+}
+
+/* The general form of a mode, which does what any other one does; and, where words of 4 bytes are enough, the usual ones: an
+ * index tensor at the most, which is int64 or trusted, and one or two dimensions. */
+static void forms_list(struct gni_kernel_list *list, enum gni_index_mode mode, uint32_t unit,
+                       gn_dtype dtype)
+{
+    struct gni_index_form form = {.mode = mode,
+                                  .unit = unit,
+                                  .dtype = (uint32_t)dtype,
+                                  .number = GNI_INDEX_ANY_NUMBER,
+                                  .each = 1};
+    for (form.is_wide = 0; form.is_wide < 2; form.is_wide++)
+        form_list(list, &form);
+    form.is_wide = 0;
+    for (form.dimensions = 1; form.dimensions <= 2; form.dimensions++) {
+        form.indices = 0;
+        form.number = GNI_INDEX_ANY_NUMBER;
+        form.each = 1;
+        form_list(list, &form);
+        form.indices = 1;
+        form.each = form.dimensions == 1 && unit <= 8 ? UNITS_EACH : 1; /* as units_each() says */
+        for (form.number = 0; form.number < 2; form.number++)
+            form_list(list, &form);
+    }
+}
+
+void gni_cuda_index_list(struct gni_kernel_list *list)
+{
+    static const enum gni_index_mode bytes[] = {GNI_INDEX_CHECK, GNI_INDEX_KEYS, GNI_INDEX_MARK,
+                                                GNI_INDEX_CHOOSE};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        forms_list(list, bytes[i], 1, GN_UINT8);
+    for (uint32_t unit = 1; unit <= GNI_INDEX_UNIT; unit *= 2) {
+        forms_list(list, GNI_INDEX_GET, unit, GN_UINT8);
+        forms_list(list, GNI_INDEX_SET, unit, GN_UINT8);
+        forms_list(list, GNI_INDEX_FEW_SET, unit, GN_UINT8);
+        if (unit <= 8)
+            forms_list(list, GNI_INDEX_PUT, unit, GN_UINT8);
+    }
+    for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
+        forms_list(list, gni_dtype_is_floating((gn_dtype)dtype) ? GNI_INDEX_FEW_ADD : GNI_INDEX_ADD,
+                   (uint32_t)gni_dtype_size((gn_dtype)dtype), (gn_dtype)dtype);
 }

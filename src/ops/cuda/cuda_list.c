@@ -13,6 +13,7 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/recorder.h"
 
@@ -411,26 +412,34 @@ struct join_arguments {
     int64_t first[JOIN_ENTRIES], index[JOIN_ENTRIES];
 };
 
+/* By reduction; those without a word are none of lists. */
+static const struct gni_fixed joins[GN_REDUCTION_COUNT] = {
+#define JOIN(word, name)                                                                     \
+    {                                                                                        \
+        word, {gni_text_reductions, gni_text_list},                                          \
+            "#define LIST_JOIN\n#define ENTRIES 248\ntypedef float64 accumulator;\n#define " \
+            "REDUCTION "                                                                     \
+            "reduce_" #name "\n"                                                             \
+    }
+    [GN_REDUCE_SUM] = JOIN("list_sum", sum),
+    [GN_REDUCE_MAXIMUM] = JOIN("list_amax", amax),
+    [GN_REDUCE_MINIMUM] = JOIN("list_amin", amin),
+#undef JOIN
+};
+
+void gni_cuda_list_join_list(struct gni_kernel_list *list)
+{
+    for (int i = 0; i < GN_REDUCTION_COUNT; i++)
+        if (joins[i].word != NULL)
+            gni_kernel_list_add_fixed(list, &joins[i], GNI_TYPE(GN_FLOAT64));
+}
+
 /* Joins what the blocks of a launch have left behind. */
 static gn_status join_run(const struct list_kernel *kernel, int begin, int count,
                           const uint64_t *first, int64_t blocks, const double *partial,
                           gn_stream *stream)
 {
-    static const char *const words[GN_REDUCTION_COUNT] = {[GN_REDUCE_SUM] = "list_sum",
-                                                          [GN_REDUCE_MAXIMUM] = "list_amax",
-                                                          [GN_REDUCE_MINIMUM] = "list_amin"};
-    static const char *const definitions[GN_REDUCTION_COUNT] = {
-#define DEFINITIONS(name)                                                            \
-    "#define LIST_JOIN\n#define ENTRIES 248\ntypedef float64 accumulator;\n#define " \
-    "REDUCTION reduce_" #name "\n"
-        [GN_REDUCE_SUM] = DEFINITIONS(sum),
-        [GN_REDUCE_MAXIMUM] = DEFINITIONS(amax),
-        [GN_REDUCE_MINIMUM] = DEFINITIONS(amin)
-#undef DEFINITIONS
-    };
-    gn_reduction reduction = kernel->list->reduction;
-    const struct gni_fixed fixed = {
-        words[reduction], {gni_text_reductions, gni_text_list}, definitions[reduction]};
+    const struct gni_fixed *fixed = &joins[kernel->list->reduction];
     struct join_arguments arguments = {.partial = partial, .result = kernel->list->results};
     for (int done = 0; done < count;) {
         int part = count - done < JOIN_ENTRIES ? count - done : JOIN_ENTRIES;
@@ -440,7 +449,7 @@ static gn_status join_run(const struct list_kernel *kernel, int begin, int count
         }
         arguments.entries = part;
         arguments.last = done + part < count ? (int64_t)first[done + part] : blocks;
-        GN_TRY(gni_fixed_launch(&fixed, GN_FLOAT64, part, 1, &arguments, stream));
+        GN_TRY(gni_fixed_launch(fixed, GN_FLOAT64, part, 1, &arguments, stream));
         done += part;
     }
     return GN_OK;

@@ -9,6 +9,7 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/recorder.h"
 
@@ -48,20 +49,47 @@ struct places {
     struct arguments arguments;
 };
 
+static void step_text(enum step step, size_t unit, char name[TEXT_NAME_MOST],
+                      struct gni_builder *text)
+{
+    static const char *const words[] = {"count", "places", "coordinates", "get", "set"};
+    (void)snprintf(name, TEXT_NAME_MOST, "mask_%s_%zu", words[step], unit);
+    gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
+    gni_builder_print(text, "#define NAME %s\n#define STEP %u\n#define UNIT %zu\n", name,
+                      (unsigned)step, unit);
+    gni_builder_add(text, gni_text_places, strlen(gni_text_places));
+}
+
+void gni_cuda_mask_list(struct gni_kernel_list *list)
+{
+    static const struct {
+        enum step step;
+        size_t units; /* a sum of powers of two */
+    } forms[] = {{STEP_COUNT, 1},
+                 {STEP_PLACES, 8},
+                 {STEP_COORDINATES, 8},
+                 {STEP_GET, 1 | 2 | 4 | 8},
+                 {STEP_SET, 1 | 2 | 4 | 8}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        for (size_t unit = 1; unit <= forms[i].units; unit *= 2) {
+            char name[TEXT_NAME_MOST];
+            struct gni_builder text = {.text = NULL};
+            if ((forms[i].units & unit) == 0)
+                continue;
+            step_text(forms[i].step, unit, name, &text);
+            gni_kernel_list_add(list, name, &text);
+        }
+}
+
 static gn_status step_launch(struct places *places, enum step step, size_t unit)
 {
     const uint32_t signature[] = {'P' << 24 | 'L' << 16, step, (uint32_t)unit};
-    static const char *const words[] = {"count", "places", "coordinates", "get", "set"};
     gn_device *device = places->stream->device;
     char name[TEXT_NAME_MOST];
     struct gni_kernel *kernel = gni_kernel_find(device, signature, sizeof signature);
     if (kernel == NULL) {
         struct gni_builder text = {.text = NULL};
-        (void)snprintf(name, sizeof name, "mask_%s_%zu", words[step], unit);
-        gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
-        gni_builder_print(&text, "#define NAME %s\n#define STEP %u\n#define UNIT %zu\n", name,
-                          (unsigned)step, unit);
-        gni_builder_add(&text, gni_text_places, strlen(gni_text_places));
+        step_text(step, unit, name, &text);
         GN_TRY(gni_kernel_build(device, name, &text, signature, sizeof signature, &kernel));
     }
     void *addresses[] = {&places->arguments};

@@ -10,6 +10,7 @@
 #include "jit/kernel.h"
 #include "ops/cuda/cuda_blas.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <string.h>
@@ -73,6 +74,20 @@ static void text_make(gn_dtype dtype, int edge, struct gni_builder *text)
                       "#define EDGE %d\n#define DIMENSIONS %d\n",
                       arithmetic.add, arithmetic.sum, arithmetic.result, edge, GN_DIMENSIONS_MAX);
     gni_builder_add(text, gni_text_matmul, strlen(gni_text_matmul));
+}
+
+/* Large tiles are for types of up to 4 bytes: edge_of(). */
+void gni_cuda_product_list(struct gni_kernel_list *list)
+{
+    static const int edges[] = {EDGE_NONE, EDGE_SMALL, EDGE_LARGE};
+    for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
+        for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
+            struct gni_builder text = {.text = NULL};
+            if (edges[i] == EDGE_LARGE && gni_dtype_size((gn_dtype)dtype) == 8)
+                continue;
+            text_make((gn_dtype)dtype, edges[i], &text);
+            gni_kernel_list_add(list, "matmul_kernel", &text);
+        }
 }
 
 static gn_status kernel_get(gn_device *device, gn_dtype dtype, int edge, struct gni_kernel **kernel)

@@ -3,6 +3,7 @@
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 static const struct gni_fixed uniform = {"random_uniform",
@@ -46,4 +47,12 @@ gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out, gn_st
     return gni_fixed_launch(kernel, out->dtype == GN_INT8 ? GN_UINT8 : out->dtype,
                             gni_divided_up(out->count, (int64_t)per_thread * GNI_FIXED_THREADS), 1,
                             &arguments, stream);
+}
+
+void gni_cuda_random_list(struct gni_kernel_list *list)
+{
+    gni_kernel_list_add_fixed(list, &uniform, GNI_TYPES_REAL);
+    gni_kernel_list_add_fixed(list, &normal, GNI_TYPES_REAL);
+    gni_kernel_list_add_fixed(list, &narrow, GNI_TYPES_INTEGER & ~GNI_TYPE(GN_INT8));
+    gni_kernel_list_add_fixed(list, &wide, GNI_TYPE(GN_INT64) | GNI_TYPE(GN_UINT64));
 }

@@ -9,6 +9,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/interpret.h"
 #include <stdlib.h>
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/cuda/row_kernel.h"
 #include "ops/recorder.h"
@@ -64,11 +65,17 @@ static int64_t sum_kind(const struct gni_output *output)
     return (output->dtype == GN_FLOAT16 ? 1 : 2) + (output->is_narrowed ? 2 : 0);
 }
 
+static const struct gni_fixed columns = {"columns", {gni_text_columns, NULL}, NULL};
+
+void gni_cuda_row_program_list(struct gni_kernel_list *list)
+{
+    gni_kernel_list_add_fixed(list, &columns, GNI_TYPE(GN_FLOAT32));
+}
+
 /* Adds the sums of the parts. */
 static gn_status sums_join(const struct gni_row_kernel *kernel, const void *partial,
                            gn_stream *stream)
 {
-    static const struct gni_fixed fixed = {"columns", {gni_text_columns, NULL}, NULL};
     const struct gni_program *program = kernel->program;
     struct columns_arguments arguments = {
         .partial = partial, .parts = gni_row_kernel_blocks(kernel), .columns = program->columns};
@@ -80,7 +87,7 @@ static gn_status sums_join(const struct gni_row_kernel *kernel, const void *part
         arguments.result[arguments.sums] = output->data;
         arguments.kind[arguments.sums++] = sum_kind(output);
     }
-    return gni_fixed_launch(&fixed, GN_FLOAT32, gni_divided_up(program->columns, 32),
+    return gni_fixed_launch(&columns, GN_FLOAT32, gni_divided_up(program->columns, 32),
                             arguments.sums, &arguments, stream);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 enum {
@@ -121,4 +122,17 @@ gn_status gni_cuda_cumulate_extreme(gn_tensor *tensor, const struct gni_along *a
 {
     bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
     return scan_run(&extremes[is_maximum][is_real], 16, tensor, along, indices, values, stream);
+}
+
+void gni_cuda_scan_list(struct gni_kernel_list *list)
+{
+    for (int i = 0; i < 2; i++) {
+        const unsigned is_kept =
+            i == 1 ? GNI_TYPE(GN_FLOAT64) : 0; /* its products are by themselves */
+        gni_kernel_list_add_fixed(list, &scans[i][0], GNI_TYPES_INTEGER);
+        gni_kernel_list_add_fixed(list, &scans[i][1], GNI_TYPES_REAL & ~is_kept);
+        gni_kernel_list_add_fixed(list, &extremes[i][0], GNI_TYPES_INTEGER);
+        gni_kernel_list_add_fixed(list, &extremes[i][1], GNI_TYPES_REAL);
+    }
+    gni_kernel_list_add_fixed(list, &double_product, GNI_TYPE(GN_FLOAT64));
 }

@@ -3,6 +3,7 @@
  */
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 enum {
@@ -89,4 +90,12 @@ gn_status gni_cuda_count(gn_tensor *numbers, gn_tensor *counts, gn_stream *strea
     GN_TRY(gni_storage_order(gni_tensor_storage(counts), stream, true));
     return gni_fixed_launch(counts->count <= BINS_FEW ? &count_few : &count_many, GN_INT64,
                             blocks_of(numbers), 1, &arguments, stream);
+}
+
+void gni_cuda_search_list(struct gni_kernel_list *list)
+{
+    gni_kernel_list_add_fixed(list, &search, GNI_TYPES_ALL);
+    gni_kernel_list_add_fixed(list, &range, GNI_TYPE(GN_INT64));
+    gni_kernel_list_add_fixed(list, &count_few, GNI_TYPE(GN_INT64));
+    gni_kernel_list_add_fixed(list, &count_many, GNI_TYPE(GN_INT64));
 }

@@ -13,6 +13,7 @@
 
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "tensor/graph_capture.h"
 
@@ -363,4 +364,14 @@ gn_status gni_order_run(struct gni_order *order, int digits)
 void gni_order_deinit(struct gni_order *order)
 {
     gni_storage_release(order->storage);
+}
+
+/* ---- for the archive --------------------------------------------------------------------------- */
+
+void gni_cuda_sort_list(struct gni_kernel_list *list)
+{
+    for (int stage = STAGE_SMALL; stage <= STAGE_UNIQUE_DIFFER; stage++)
+        for (int is_far = 0; is_far < 2; is_far++)
+            gni_kernel_list_add_fixed(list, &stages[stage][is_far],
+                                      GNI_TYPE(GN_INT32) | GNI_TYPE(GN_INT64));
 }

@@ -12,9 +12,10 @@ enum {
     GRID_Y_MOST = 65535,
 };
 
-static void text_make(const struct gni_fixed *fixed, gn_dtype dtype, const char *name,
-                      struct gni_builder *text)
+void gni_fixed_text(const struct gni_fixed *fixed, gn_dtype dtype, char name[GNI_FIXED_NAME_MOST],
+                    struct gni_builder *text)
 {
+    (void)snprintf(name, GNI_FIXED_NAME_MOST, "%s_%s", fixed->word, gni_dtypes[dtype].name);
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text, "\n#define NAME %s\ntypedef %s element;\ntypedef %s key;\n%s\n", name,
                       gni_cuda_type(dtype), gni_dtype_size(dtype) <= 4 ? "unsigned" : "uint64",
@@ -31,10 +32,9 @@ static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_de
     *kernel = gni_kernel_find(device, signature, sizeof signature);
     if (*kernel != NULL)
         return GN_OK;
-    char name[64];
+    char name[GNI_FIXED_NAME_MOST];
     struct gni_builder text = {.text = NULL};
-    snprintf(name, sizeof name, "%s_%s", fixed->word, gni_dtypes[dtype].name);
-    text_make(fixed, dtype, name, &text);
+    gni_fixed_text(fixed, dtype, name, &text);
     return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
 }
 

@@ -22,7 +22,12 @@ struct gni_fixed {
 
 enum {
     GNI_FIXED_THREADS = 256, /* of every block */
+    GNI_FIXED_NAME_MOST = 64,
 };
+
+/* The name and the text of a kernel. */
+void gni_fixed_text(const struct gni_fixed *fixed, gn_dtype dtype, char name[GNI_FIXED_NAME_MOST],
+                    struct gni_builder *text);
 
 /* Launches a kernel. `arguments` points to the struct of that name in its text. */
 #define gni_fixed_launch(fixed, dtype, grid_x, grid_y, arguments, stream) \

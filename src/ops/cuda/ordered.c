@@ -12,6 +12,7 @@
 
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_sort.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <string.h>
@@ -485,4 +486,14 @@ gn_status gni_ordered_put(const struct gni_index_plan *plan, const struct gni_in
     return entries.range / LATEST_EACH <= entries.plan.count
                ? many_set_marked(&entries, plan, values, stream)
                : many_set_sorted(&entries, plan, values, stream);
+}
+
+/* ---- for the archive --------------------------------------------------------------------------- */
+
+void gni_cuda_ordered_list(struct gni_kernel_list *list)
+{
+    for (int stage = STAGE_SUM; stage <= STAGE_LAST; stage++)
+        for (int is_far = 0; is_far < 2; is_far++)
+            gni_kernel_list_add_fixed(list, &stages[stage][is_far],
+                                      stage == STAGE_LAST ? GNI_TYPE(GN_INT32) : GNI_TYPES_REAL);
 }

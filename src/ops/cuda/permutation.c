@@ -5,6 +5,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/cuda_sort.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 enum {
@@ -65,4 +66,12 @@ gn_status gni_cuda_permutation(struct gni_philox philox, gn_tensor *out, gn_stre
     gn_status status = permutation_run(&arguments, &order, digits);
     gni_order_deinit(&order);
     return status;
+}
+
+void gni_cuda_permutation_list(struct gni_kernel_list *list)
+{
+    for (int is_far = 0; is_far < 2; is_far++) {
+        gni_kernel_list_add_fixed(list, &keys_of[is_far], GNI_TYPE(GN_INT64));
+        gni_kernel_list_add_fixed(list, &store[is_far], GNI_TYPE(GN_INT64));
+    }
 }

@@ -9,7 +9,9 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "jit/trim.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/row_kernel.h"
 
 #include <string.h>
@@ -181,16 +183,44 @@ static void list_fill(struct list *list)
             list_add_rows(list, reductions[i], shapes[k]);
 }
 
+/* Texts as gni_kernel_build() makes them, so that what is kept of them is found again. */
+static gn_status list_trim(struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        struct gni_builder trimmed = {.text = NULL}, *text = &list->kernels[i].text;
+        if (!text->has_failed)
+            gni_text_trim(text->text, &trimmed);
+        bool has_failed = text->has_failed || trimmed.has_failed;
+        size_t length = text->length;
+        gni_builder_deinit(text);
+        *text = trimmed;
+        if (has_failed)
+            return gni_error_host_memory(length);
+        list->sources[i].text = text->text;
+    }
+    return GN_OK;
+}
+
+void gni_cuda_warm_list(struct gni_kernel_list *to)
+{
+    struct list *list = gni_host_alloc(sizeof *list);
+    if (list == NULL) {
+        to->has_failed = true;
+        return;
+    }
+    list_fill(list);
+    for (size_t i = 0; i < list->count; i++)
+        gni_kernel_list_add(to, list->kernels[i].name, &list->kernels[i].text);
+    gni_host_free(list);
+}
+
 gn_status gni_cuda_warm_up(gn_device *device)
 {
     struct list *list = gni_host_alloc(sizeof *list);
     if (list == NULL)
         return gni_error_host_memory(sizeof *list);
     list_fill(list);
-    gn_status status = GN_OK;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->kernels[i].text.has_failed)
-            status = gni_error_host_memory(list->kernels[i].text.length);
+    gn_status status = list_trim(list);
     if (status == GN_OK)
         status = gni_kernel_prepare(device, list->sources, list->count);
     for (size_t i = 0; i < list->count; i++)

@@ -1,0 +1,247 @@
+/*
+ * archive_file.c: see archive_file.h.
+ */
+#include "jit/archive_file.h"
+
+#include "base/error.h"
+#include "base/host.h"
+#include "base/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define FILE_MAGIC "GNARCHIV"
+#define KEY_FORMAT "genesis archive 1" /* changes with what is hashed */
+
+enum {
+    FILE_FORMAT = 1,
+    FILE_BYTES_MOST = 1 << 30,
+    IMAGE_BYTES_MOST = 1 << 26,
+    EARLY = 90, /* the first architecture that can launch a kernel before the one before it ends */
+};
+
+struct header {
+    char magic[8];
+    uint32_t format;
+    uint32_t nvrtc_version;
+    uint32_t entry_count;
+    uint32_t checksum; /* CRC-32 of the header, with 0 here, and of the entries */
+    uint64_t file_bytes;
+};
+
+_Static_assert(sizeof(struct header) == 32, "a header has no holes");
+_Static_assert(sizeof(struct gni_archive_entry) == 40, "an entry has no holes");
+
+struct gni_archive_file {
+    const unsigned char *bytes; /* mapped */
+    size_t nbytes;
+    const struct header *header;             /* in the bytes, */
+    const struct gni_archive_entry *entries; /* and these */
+    size_t entry_count;
+};
+
+/* ---- keys --------------------------------------------------------------------------------------- */
+
+void gni_archive_key_make(const struct gni_kernel_source *source, struct gni_archive_key *key)
+{
+    struct gni_sha256 hash;
+    uint8_t digest[GNI_SHA256_BYTES];
+    const char *piece;
+    gni_sha256_init(&hash);
+    gni_sha256_add_text(&hash, KEY_FORMAT);
+    for (size_t i = 0; (piece = gni_kernel_source_piece(source, i)) != NULL; i++)
+        gni_sha256_add_text(&hash, piece);
+    gni_sha256_finish(&hash, digest);
+    memcpy(key->bytes, digest, sizeof key->bytes);
+}
+
+static int entry_compare(const struct gni_archive_entry *a, const struct gni_archive_entry *b)
+{
+    int order = memcmp(&a->key, &b->key, sizeof a->key);
+    return order != 0 ? order : (a->target > b->target) - (a->target < b->target);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+static bool header_is_right(const struct header *header, size_t nbytes)
+{
+    return memcmp(header->magic, FILE_MAGIC, sizeof header->magic) == 0 &&
+           header->format == FILE_FORMAT && header->nvrtc_version < INT32_MAX &&
+           header->file_bytes == nbytes &&
+           header->entry_count <= (nbytes - sizeof *header) / sizeof(struct gni_archive_entry);
+}
+
+static bool checksum_is_right(const struct gni_archive_file *file)
+{
+    struct header header = *file->header;
+    header.checksum = 0;
+    uLong sum = crc32_z(0, (const Bytef *)&header, sizeof header);
+    sum = crc32_z(sum, (const Bytef *)file->entries, file->entry_count * sizeof *file->entries);
+    return sum == file->header->checksum;
+}
+
+static bool entry_is_right(const struct gni_archive_file *file,
+                           const struct gni_archive_entry *entry)
+{
+    size_t images = sizeof *file->header + file->entry_count * sizeof *entry;
+    uint32_t architecture = entry->target & ~(uint32_t)GNI_ARCHIVE_PTX;
+    return entry->offset >= images && entry->offset <= file->nbytes && entry->packed_bytes > 0 &&
+           entry->packed_bytes <= file->nbytes - entry->offset && entry->nbytes > 0 &&
+           entry->nbytes <= IMAGE_BYTES_MOST && architecture > 0 && architecture < GNI_ARCHIVE_PTX;
+}
+
+/* AF1; NULL, or what is wrong. */
+static const char *file_check(struct gni_archive_file *file)
+{
+    file->header = (const struct header *)(const void *)file->bytes;
+    if (!header_is_right(file->header, file->nbytes))
+        return "its header is not right";
+    file->entries = (const struct gni_archive_entry *)(const void *)(file->header + 1);
+    file->entry_count = file->header->entry_count;
+    if (!checksum_is_right(file))
+        return "its table is damaged";
+    for (size_t i = 0; i < file->entry_count; i++)
+        if (!entry_is_right(file, &file->entries[i]) ||
+            (i > 0 && entry_compare(&file->entries[i - 1], &file->entries[i]) >= 0))
+            return "its table is not right";
+    return NULL;
+}
+
+static gn_status file_map(const char *path, const unsigned char **bytes, size_t *nbytes)
+{
+    struct stat info;
+    int handle = open(path, O_RDONLY | O_CLOEXEC);
+    if (handle < 0)
+        return gni_error(GN_ERROR_UNAVAILABLE, "%.300s: %s", path, strerror(errno));
+    bool is_sized = fstat(handle, &info) == 0 && S_ISREG(info.st_mode) &&
+                    info.st_size >= (off_t)sizeof(struct header) && info.st_size <= FILE_BYTES_MOST;
+    void *mapped =
+        is_sized ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, handle, 0) : MAP_FAILED;
+    (void)close(handle);
+    if (!is_sized)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "%.300s is no archive of kernels: its length is not right", path);
+    if (mapped == MAP_FAILED)
+        return gni_error(GN_ERROR_UNAVAILABLE, "%.300s cannot be mapped", path);
+    *bytes = mapped;
+    *nbytes = (size_t)info.st_size;
+    return GN_OK;
+}
+
+gn_status gni_archive_file_open(const char *path, struct gni_archive_file **out)
+{
+    struct gni_archive_file *file = gni_host_alloc(sizeof *file);
+    if (file == NULL)
+        return gni_error_host_memory(sizeof *file);
+    gn_status status = file_map(path, &file->bytes, &file->nbytes);
+    if (status != GN_OK) {
+        gni_host_free(file);
+        return status;
+    }
+    const char *fault = file_check(file);
+    if (fault != NULL) {
+        gni_archive_file_close(file);
+        return gni_error(GN_ERROR_INVALID_VALUE, "%.300s is no archive of kernels: %s", path,
+                         fault);
+    }
+    *out = file;
+    return GN_OK;
+}
+
+void gni_archive_file_close(struct gni_archive_file *file)
+{
+    if (file == NULL)
+        return;
+    (void)munmap((void *)(uintptr_t)file->bytes, file->nbytes);
+    gni_host_free(file);
+}
+
+int gni_archive_file_nvrtc_version(const struct gni_archive_file *file)
+{
+    return (int)file->header->nvrtc_version;
+}
+
+size_t gni_archive_file_bytes(const struct gni_archive_file *file)
+{
+    return file->nbytes;
+}
+
+size_t gni_archive_file_entries(const struct gni_archive_file *file,
+                                const struct gni_archive_entry **entries)
+{
+    *entries = file->entries;
+    return file->entry_count;
+}
+
+/* ---- finding ------------------------------------------------------------------------------------ */
+
+/* How good an entry is for a device: 0 is not at all. Any machine code is better than any PTX. Kernels are launched early
+ * where the device can do that, and PTX for less than EARLY does not wait then (gni_launch.waits). */
+static uint32_t entry_rank(const struct gni_archive_entry *entry, uint32_t architecture)
+{
+    uint32_t own = entry->target & ~(uint32_t)GNI_ARCHIVE_PTX;
+    if (own > architecture)
+        return 0;
+    if ((entry->target & GNI_ARCHIVE_PTX) == 0)
+        return own / 10 == architecture / 10 ? GNI_ARCHIVE_PTX + own : 0;
+    return own < EARLY && architecture >= EARLY ? 0 : own;
+}
+
+/* The first entry of a key, or where it would be. */
+static size_t key_place(const struct gni_archive_file *file, const struct gni_archive_key *key)
+{
+    size_t low = 0, high = file->entry_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memcmp(&file->entries[middle].key, key, sizeof *key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct gni_archive_entry *gni_archive_file_find(const struct gni_archive_file *file,
+                                                      const struct gni_archive_key *key,
+                                                      int architecture)
+{
+    const struct gni_archive_entry *best = NULL;
+    uint32_t best_rank = 0;
+    for (size_t i = key_place(file, key); i < file->entry_count; i++) {
+        const struct gni_archive_entry *entry = &file->entries[i];
+        if (memcmp(&entry->key, key, sizeof *key) != 0)
+            break;
+        uint32_t rank = entry_rank(entry, (uint32_t)architecture);
+        if (rank > best_rank) {
+            best = entry;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+gn_status gni_archive_file_unpack(const struct gni_archive_file *file,
+                                  const struct gni_archive_entry *entry, void **out)
+{
+    size_t nbytes = entry->nbytes;
+    uLongf made = (uLongf)nbytes;
+    char *bytes = gni_host_alloc(nbytes);
+    if (bytes == NULL)
+        return gni_error_host_memory(nbytes);
+    int result =
+        uncompress((Bytef *)bytes, &made, file->bytes + entry->offset, entry->packed_bytes);
+    bool is_text = (entry->target & GNI_ARCHIVE_PTX) != 0;
+    if (result != Z_OK || made != nbytes || (is_text && bytes[nbytes - 1] != '\0')) {
+        gni_host_free(bytes);
+        return result == Z_MEM_ERROR
+                   ? gni_error_host_memory(nbytes)
+                   : gni_error(GN_ERROR_INVALID_VALUE, "an image of the archive is damaged");
+    }
+    *out = bytes;
+    return GN_OK;
+}
