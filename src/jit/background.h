@@ -38,6 +38,8 @@
 enum {
     /* The kernel is stored on disk for the next process, and this one never finds it in the table. */
     GNI_REQUEST_DISK_ONLY = 1u << 0,
+    /* The same where another version of NVRTC compiles it than the archive's: functions may then have other bits. */
+    GNI_REQUEST_SAME_VERSION = 1u << 1,
 };
 
 /*

@@ -399,6 +399,8 @@ static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_
         if (kernel_load_cached(kernel, source, &guessed))
             return GN_OK;
     }
+    if (source->is_known_only)
+        return gni_error(GN_ERROR_UNAVAILABLE, "kernel %s has not been compiled", source->name);
     GN_TRY(gni_compiler_load(&compiler));
     gni_compiler_key(&compiler, architecture, source, &key);
     if ((!is_guessed || memcmp(&guessed, &key, sizeof key) != 0) &&
@@ -540,18 +542,44 @@ static gn_status text_take(struct gni_builder *text, struct gni_builder *trimmed
     return gni_error_host_memory(length);
 }
 
-gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
-                           const void *signature, size_t signature_size, struct gni_kernel **kernel)
+/* Makes the kernel of a text, which ends; `source` has what is known of it beside. */
+static gn_status text_build(gn_device *device, struct gni_kernel_source *source,
+                            struct gni_builder *text, struct gni_kernel **kernel)
 {
     struct gni_builder trimmed = {.text = NULL};
     GN_TRY(text_take(text, &trimmed));
-    struct gni_kernel_source source = {.name = name,
-                                       .text = trimmed.text,
-                                       .signature = signature,
-                                       .signature_size = signature_size};
-    gn_status status = gni_kernel_get(device, &source, kernel);
+    source->text = trimmed.text;
+    gn_status status = gni_kernel_get(device, source, kernel);
     gni_builder_deinit(&trimmed);
     return status;
+}
+
+gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
+                           const void *signature, size_t signature_size, struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {
+        .name = name, .signature = signature, .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
+}
+
+gn_status gni_kernel_build_general(gn_device *device, const char *name, struct gni_builder *text,
+                                   const void *signature, size_t signature_size,
+                                   struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {
+        .name = name, .is_general = true, .signature = signature, .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
+}
+
+gn_status gni_kernel_build_known(gn_device *device, const char *name, struct gni_builder *text,
+                                 const void *signature, size_t signature_size,
+                                 struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {.name = name,
+                                       .is_known_only = true,
+                                       .signature = signature,
+                                       .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
 }
 
 /* Loads it, too: J5. */
@@ -656,8 +684,7 @@ gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
         atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
         GN_TRY(shared_allow(kernel, launch->shared_bytes));
     atomic_fetch_add_explicit(&kernel->launch_count, 1, memory_order_relaxed);
-    struct gni_profile_run *run =
-        gni_profile_begin(kernel->name, stream, launch, &kernel->total);
+    struct gni_profile_run *run = gni_profile_begin(kernel->name, stream, launch, &kernel->total);
     gn_status status = kernel->device->ops->function_launch(&kernel->function, stream, launch);
     gni_profile_end(run, stream, status == GN_OK);
     GN_TRY(status);

@@ -49,11 +49,11 @@ struct gni_kernel {
     struct gni_function function;
     struct gni_function_properties properties;
     gn_kernel_origin origin;
-    double compile_ms;             /* of NVRTC, or 0 */
-    bool is_general;               /* serves many programs: tier 0 */
-    bool is_in_table;              /* under the mutex of kernel.c */
+    double compile_ms; /* of NVRTC, or 0 */
+    bool is_general;   /* serves many programs: tier 0 */
+    bool is_in_table;  /* under the mutex of kernel.c */
     _Atomic(uint64_t) launch_count;
-    struct gni_profile_total total; /* of the launches that were measured */
+    struct gni_profile_total total;     /* of the launches that were measured */
     _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
     char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;
@@ -80,6 +80,16 @@ gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *
 gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
                            const void *signature, size_t signature_size,
                            struct gni_kernel **kernel) GN_NODISCARD;
+
+/* The same for a kernel of tier 0, which serves many programs. */
+gn_status gni_kernel_build_general(gn_device *device, const char *name, struct gni_builder *text,
+                                   const void *signature, size_t signature_size,
+                                   struct gni_kernel **kernel) GN_NODISCARD;
+
+/* The same, but nothing is compiled: GN_ERROR_UNAVAILABLE where neither archive nor disk have the kernel. */
+gn_status gni_kernel_build_known(gn_device *device, const char *name, struct gni_builder *text,
+                                 const void *signature, size_t signature_size,
+                                 struct gni_kernel **kernel) GN_NODISCARD;
 
 /* The same, but the kernel is only made to be stored on disk: it is not in the table. */
 gn_status gni_kernel_build_stored(gn_device *device, const char *name, struct gni_builder *text,

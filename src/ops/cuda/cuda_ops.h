@@ -31,6 +31,10 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
                                     const struct gni_reduce_arguments *reduce, unsigned grid_x,
                                     unsigned grid_y, gn_stream *stream) GN_NODISCARD;
 
+/* Whether it is to be interpreted now, since its kernel is not there yet. On failure false. */
+bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
+                                       gn_device *device, gn_status *status);
+
 /* ---- rows, and new values ---- */
 
 gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out,

@@ -35,7 +35,7 @@ static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_de
     char name[GNI_FIXED_NAME_MOST];
     struct gni_builder text = {.text = NULL};
     gni_fixed_text(fixed, dtype, name, &text);
-    return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
 }
 
 gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,

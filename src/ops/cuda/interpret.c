@@ -7,7 +7,9 @@
 #include "ops/cuda/interpret.h"
 
 #include "base/thread.h"
+#include "jit/archive.h"
 #include "jit/kernel.h"
+#include "jit/trim.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/kernel_texts.h"
@@ -253,7 +255,31 @@ static gn_status kernel_get(const struct interpreter *interpreter, gn_device *de
         return GN_OK;
     struct gni_builder text = {.text = NULL};
     interpreter_text(interpreter, &text);
-    return gni_kernel_build(device, interpreter->name, &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, interpreter->name, &text, signature, sizeof signature,
+                                    kernel);
+}
+
+bool gni_interpret_is_ready(gn_device *device)
+{
+    static _Atomic(unsigned char) known[GNI_DEVICE_MAX]; /* 1: no, 2: yes */
+    unsigned char answer = atomic_load_explicit(&known[device->index], memory_order_relaxed);
+    if (answer != 0)
+        return answer == 2;
+    bool is_ready = true;
+    for (int wide = 0; wide < 2; wide++) {
+        const struct interpreter *interpreter = interpreter_get(wide != 0);
+        struct gni_builder text = {.text = NULL}, trimmed = {.text = NULL};
+        interpreter_text(interpreter, &text);
+        if (!text.has_failed)
+            gni_text_trim(text.text, &trimmed);
+        const struct gni_kernel_source source = {.name = interpreter->name, .text = trimmed.text};
+        is_ready =
+            is_ready && !text.has_failed && !trimmed.has_failed && gni_archive_has(device, &source);
+        gni_builder_deinit(&trimmed);
+        gni_builder_deinit(&text);
+    }
+    atomic_store_explicit(&known[device->index], is_ready ? 2 : 1, memory_order_relaxed);
+    return is_ready;
 }
 
 /* ---- instructions --------------------------------------------------------------------------------------- */

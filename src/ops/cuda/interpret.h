@@ -55,6 +55,9 @@ gn_status gni_interpret_reduce(const struct gni_specialization *specialization,
 gn_status gni_interpret_rows(const struct gni_row_kernel *kernel, void *partial, gn_stream *stream,
                              bool *is_done) GN_NODISCARD;
 
+/* Whether the archive has the interpreter for a device. */
+bool gni_interpret_is_ready(gn_device *device);
+
 /* Memory for values that a reduction reads; NULL: there is not enough. */
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream);
 

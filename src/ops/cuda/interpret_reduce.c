@@ -60,7 +60,7 @@ static gn_status kernel_get(gn_device *device, enum gni_reduce_kind kind, gn_red
     gni_builder_add(&text, gni_text_reductions, strlen(gni_text_reductions));
     gni_builder_add(&text, gni_text_block_join, strlen(gni_text_block_join));
     gni_builder_add(&text, gni_text_reduce, strlen(gni_text_reduce));
-    return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
 }
 
 /* ---- a reduction --------------------------------------------------------------------------------------- */

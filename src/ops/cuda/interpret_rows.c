@@ -151,7 +151,7 @@ static gn_status reduction_kernel_get(gn_device *device, gn_reduction reduction,
     gni_builder_add(&text, gni_text_rows, strlen(gni_text_rows));
     gni_builder_add(&text, gni_text_interpret_result, strlen(gni_text_interpret_result));
     gni_builder_add(&text, gni_text_interpret_rows, strlen(gni_text_interpret_rows));
-    return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
 }
 
 /* The arguments of interpret_rows.cu. */

@@ -81,6 +81,20 @@ int gni_op_weight(enum gni_op op)
     }
 }
 
+bool gni_op_is_exact(enum gni_op op)
+{
+    switch (op) {
+    case GNI_OP_DIVIDE:
+    case GNI_OP_RECIPROCAL:
+    case GNI_OP_SQRT:
+    case GNI_OP_GCD:
+    case GNI_OP_LCM:
+        return true;
+    default:
+        return gni_op_weight(op) == LIGHT; /* an instruction or two */
+    }
+}
+
 int gni_program_weight(const struct gni_program *program)
 {
     int weight = 0;
