@@ -3,6 +3,7 @@
  *
  *     interpret.cu, interpret.c     an elementwise program becomes instructions, which one kernel reads
  *     interpret_reduce.c            a reduction: its value is interpreted into memory, and reduced by a kernel for its type
+ *     interpret_softmax.c           the same for softmax
  *     interpret_rows.c              a row program: the same, one reduction after the other
  *
  * The kernels of tier 0 do not depend on the program, so they can be compiled when the library is built.
@@ -51,12 +52,22 @@ gn_status gni_interpret_reduce(const struct gni_specialization *specialization,
                                const struct gni_reduce_arguments *reduce, int64_t blocks,
                                gn_stream *stream, bool *is_done) GN_NODISCARD;
 
+/* The same for a softmax. */
+gn_status gni_interpret_softmax(const struct gni_specialization *specialization,
+                                const struct gni_reduce_arguments *reduce, unsigned blocks,
+                                gn_stream *stream, bool *is_done) GN_NODISCARD;
+
 /* A row program. `partial`: where the sums of parts go, as in gni_row_kernel_arguments(). */
 gn_status gni_interpret_rows(const struct gni_row_kernel *kernel, void *partial, gn_stream *stream,
                              bool *is_done) GN_NODISCARD;
 
 /* Whether the archive has the interpreter for a device. */
 bool gni_interpret_is_ready(gn_device *device);
+
+/* Computes a value of an elementwise program into new memory, as another type, in the program's order. NULL in `values`:
+ * it is too large for the interpreter, or for memory beside. */
+gn_status gni_interpret_value(const struct gni_program *program, short value, gn_dtype dtype,
+                              gn_stream *stream, struct gni_storage **values) GN_NODISCARD;
 
 /* Memory for values that a reduction reads; NULL: there is not enough. */
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream);

@@ -108,27 +108,43 @@ static gn_status values_reduce(const struct gni_specialization *specialization,
     return status;
 }
 
+gn_status gni_interpret_value(const struct gni_program *program, short value, gn_dtype dtype,
+                              gn_stream *stream, struct gni_storage **values)
+{
+    struct gni_program copy = *program;
+    bool is_done = false;
+    *values = NULL;
+    if (copy.count == 0 || copy.step_count == GNI_PROGRAM_STEPS_MOST)
+        return GN_OK;
+    struct gni_storage *storage = gni_interpret_memory(copy.count, dtype, stream);
+    if (storage == NULL)
+        return GN_OK;
+    copy.outputs[0] = (struct gni_output){
+        .value = gni_program_convert(&copy, value, dtype), .dtype = dtype, .data = storage->data};
+    copy.output_count = 1;
+    gn_status status = gni_interpret(&copy, stream, &is_done);
+    if (is_done && status == GN_OK)
+        *values = storage;
+    else
+        gni_storage_release(storage);
+    return status;
+}
+
 gn_status gni_interpret_reduce(const struct gni_specialization *specialization,
                                const struct gni_reduce_arguments *reduce, int64_t blocks,
                                gn_stream *stream, bool *is_done)
 {
-    struct gni_program program = *specialization->program;
-    gn_dtype accumulator = gni_reduce_accumulator(
-        specialization->reduction, gni_program_held(&program, specialization->value));
+    const struct gni_program *program = specialization->program;
+    gn_dtype accumulator = gni_reduce_accumulator(specialization->reduction,
+                                                  gni_program_held(program, specialization->value));
+    struct gni_storage *values;
     *is_done = false;
-    if (program.count == 0 || program.step_count == GNI_PROGRAM_STEPS_MOST)
-        return GN_OK;
-    struct gni_storage *values = gni_interpret_memory(program.count, accumulator, stream);
+    GN_TRY(gni_interpret_value(program, specialization->value, accumulator, stream, &values));
     if (values == NULL)
         return GN_OK;
-    program.outputs[0] = (struct gni_output){
-        .value = gni_program_convert(&program, specialization->value, accumulator),
-        .dtype = accumulator,
-        .data = values->data};
-    program.output_count = 1;
-    gn_status status = gni_interpret(&program, stream, is_done);
-    if (status == GN_OK && *is_done)
-        status = values_reduce(specialization, reduce, blocks, accumulator, values->data, stream);
+    *is_done = true;
+    gn_status status =
+        values_reduce(specialization, reduce, blocks, accumulator, values->data, stream);
     gni_storage_release(values);
     return status;
 }

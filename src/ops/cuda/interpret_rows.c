@@ -98,28 +98,12 @@ static void stage_make(const struct work *work, bool is_of_rows, bool *needed, s
 static gn_status value_compute(const struct work *work, short value, gn_dtype dtype,
                                struct gni_storage **values)
 {
-    bool needed[GNI_PROGRAM_VALUES_MOST] = {false}, is_done = false;
+    bool needed[GNI_PROGRAM_VALUES_MOST] = {false};
     short place[GNI_PROGRAM_VALUES_MOST];
     struct gni_program stage;
-    *values = gni_interpret_memory(work->program->count, dtype, work->stream);
-    if (*values == NULL)
-        return GN_OK;
     needed[value] = true;
     stage_make(work, false, needed, place, &stage);
-    gn_status status = GN_OK;
-    if (stage.step_count < GNI_PROGRAM_STEPS_MOST) {
-        stage.outputs[0] =
-            (struct gni_output){.value = gni_program_convert(&stage, place[value], dtype),
-                                .dtype = dtype,
-                                .data = (*values)->data};
-        stage.output_count = 1;
-        status = gni_interpret(&stage, work->stream, &is_done);
-    }
-    if (status == GN_OK && is_done)
-        return GN_OK;
-    gni_storage_release(*values);
-    *values = NULL;
-    return status;
+    return gni_interpret_value(&stage, place[value], dtype, work->stream, values);
 }
 
 /* ---- reductions ------------------------------------------------------------------------------------------ */

@@ -24,6 +24,7 @@ extern const char gni_text_interpret_columns[];
 extern const char gni_text_interpret_reduce[];
 extern const char gni_text_interpret_result[];
 extern const char gni_text_interpret_rows[];
+extern const char gni_text_interpret_softmax[];
 extern const char gni_text_block_join[];
 extern const char gni_text_ordered[];
 extern const char gni_text_permutation[];
