@@ -23,7 +23,7 @@ enum {
     BLOCKS = 8,        /* that a multiprocessor should hold */
     SLOT_BYTES = 4096, /* of a block: 32 for each thread */
     SLOTS_MOST = 24,
-    WORDS = 505, /* of interpret.cu, and the following */
+    WORDS = 504, /* of interpret.cu, and the following */
     ACCUMULATED = -1,
     NOTHING = -2,
     NUMBERS = -3,
@@ -294,8 +294,9 @@ struct instruction {
 struct arguments {
     uint64_t count;
     int64_t length, ndim, sizes, is_wide;
-    const int *skip;
-    int64_t unused;
+    const void *skip;
+    int64_t skip_bytes;
+    uint64_t skip_mask;
     uint64_t words[WORDS];
 };
 
@@ -559,13 +560,18 @@ static bool is_narrow(const struct gni_program *program)
 }
 
 /* Writes the instructions of a program; `writer` is set up, and has the specialization. */
-static void writer_run(struct writer *writer, const int *skip)
+static void writer_run(struct writer *writer, const gn_tensor *skip)
 {
     const struct gni_specialization *specialization = writer->specialization;
     struct arguments *arguments = &writer->arguments;
     memset(arguments, 0, sizeof *arguments);
     arguments->count = (uint64_t)writer->program->count;
-    arguments->skip = skip;
+    if (skip != NULL) { /* a number is 0 where these bits are, and -0.0 is 0 */
+        size_t size = gni_dtype_size(skip->dtype);
+        arguments->skip = gni_tensor_data(skip);
+        arguments->skip_bytes = (int64_t)size;
+        arguments->skip_mask = UINT64_MAX >> (64 - 8 * size + gni_dtype_is_floating(skip->dtype));
+    }
     arguments->is_wide = specialization->is_wide;
     if (specialization->is_strided) {
         const struct gni_layout *layout = &specialization->layout;
@@ -577,7 +583,7 @@ static void writer_run(struct writer *writer, const int *skip)
     program_write(writer);
 }
 
-bool gni_interpret_prepare(const struct gni_program *program, const int *skip,
+bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
                            struct gni_interpretation *interpretation)
 {
     struct gni_specialization specialization;

@@ -46,7 +46,7 @@ enum access {
 };
 
 enum {
-    WORDS = 505, /* the arguments are 4 KiB */
+    WORDS = 504, /* the arguments are 4 KiB */
 };
 
 struct arguments {
@@ -55,8 +55,9 @@ struct arguments {
     int64 ndim;    /* of what is at strides */
     int64 sizes;   /* their place in words */
     int64 is_wide; /* indices need 64 bits */
-    const int *skip; /* nothing is done where this is not 0; NULL: none */
-    int64 unused;
+    const void *skip; /* a number: nothing is done where it is not 0; NULL: none */
+    int64 skip_bytes; /* of the number */
+    uint64 skip_mask; /* its bits that count */
     uint64 words[WORDS];
 };
 
@@ -211,6 +212,15 @@ template <class M> ELEMENT void store(const arguments &a, const instruction &i, 
     }
 }
 
+ELEMENT bool is_skipped(const arguments &a)
+{
+    const uint64 bits = a.skip_bytes == 8   ? *(const uint64 *)a.skip
+                        : a.skip_bytes == 4 ? *(const unsigned *)a.skip
+                        : a.skip_bytes == 2 ? *(const unsigned short *)a.skip
+                                            : *(const unsigned char *)a.skip;
+    return (bits & a.skip_mask) != 0;
+}
+
 /* ---- execute(), which is generated ---- */
 
 #define EACH(expression)           \
@@ -239,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_
     extern __shared__ __align__(16) unsigned char slot_bytes[];
     part *slots = (part *)slot_bytes;
     const uint64 first = ((uint64)blockIdx.x * THREADS + threadIdx.x) * PACK;
-    if (first >= a.count || (a.skip != 0 && *a.skip != 0))
+    if (first >= a.count || (a.skip != 0 && is_skipped(a)))
         return;
     const int here = a.count - first < PACK ? (int)(a.count - first) : PACK;
     word x[PACK], y[PACK], z[PACK];

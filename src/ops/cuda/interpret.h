@@ -4,6 +4,7 @@
  *     interpret.cu, interpret.c     an elementwise program becomes instructions, which one kernel reads
  *     interpret_reduce.c            a reduction: its value is interpreted into memory, and reduced by a kernel for its type
  *     interpret_softmax.c           the same for softmax
+ *     interpret_list.c              a list program: its entries, one by one
  *     interpret_rows.c              a row program: the same, one reduction after the other
  *
  * The kernels of tier 0 do not depend on the program, so they can be compiled when the library is built.
@@ -31,10 +32,10 @@ struct gni_interpretation {
 
 /*
  * Writes the instructions of an elementwise program, whose count is not 0. False where it is too large: it has too many
- * instructions, or values that live at the same time. `skip` points to a flag on the device; where it is not 0, nothing is
- * computed. NULL: there is none.
+ * instructions, or values that live at the same time. `skip` is a number on the device; where it is not 0, nothing is computed.
+ * NULL: there is none.
  */
-bool gni_interpret_prepare(const struct gni_program *program, const int *skip,
+bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
                            struct gni_interpretation *interpretation);
 
 gn_status gni_interpret_submit(struct gni_interpretation *interpretation,
@@ -59,6 +60,11 @@ gn_status gni_interpret_softmax(const struct gni_specialization *specialization,
 
 /* A row program. `partial`: where the sums of parts go, as in gni_row_kernel_arguments(). */
 gn_status gni_interpret_rows(const struct gni_row_kernel *kernel, void *partial, gn_stream *stream,
+                             bool *is_done) GN_NODISCARD;
+
+/* Some entries of a list program. Blocks have `stretch` elements; `partial` gets what each of them has reduced. */
+gn_status gni_interpret_list(const struct gni_list_program *list, int begin, int count,
+                             int64_t stretch, double *partial, gn_stream *stream,
                              bool *is_done) GN_NODISCARD;
 
 /* Whether the archive has the interpreter for a device. */
