@@ -12,6 +12,7 @@
 #include "jit/trim.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/cuda/weight.h"
 
@@ -257,6 +258,16 @@ static gn_status kernel_get(const struct interpreter *interpreter, gn_device *de
     interpreter_text(interpreter, &text);
     return gni_kernel_build_general(device, interpreter->name, &text, signature, sizeof signature,
                                     kernel);
+}
+
+void gni_interpret_kernels(struct gni_kernel_list *list)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        const struct interpreter *interpreter = interpreter_get(wide != 0);
+        struct gni_builder text = {.text = NULL};
+        interpreter_text(interpreter, &text);
+        gni_kernel_list_add(list, interpreter->name, &text);
+    }
 }
 
 bool gni_interpret_is_ready(gn_device *device)

@@ -5,6 +5,7 @@
 #include "ops/cuda/interpret.h"
 
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/list_program.h"
 
@@ -19,6 +20,13 @@ static const struct gni_fixed reductions[GN_REDUCTION_COUNT] = {
     [GN_REDUCE_MINIMUM] = REDUCTION_ROW(amin),
 #undef REDUCTION_ROW
 };
+
+void gni_interpret_list_kernels(struct gni_kernel_list *list)
+{
+    for (int reduction = 0; reduction < GN_REDUCTION_COUNT; reduction++)
+        if (reductions[reduction].word != NULL)
+            gni_kernel_list_add_fixed(list, &reductions[reduction], GNI_TYPE(GN_FLOAT64));
+}
 
 /* The program of an entry: its elements, and where they are. */
 static void program_place(const struct gni_list_program *list, const struct gni_list_entry *entry,

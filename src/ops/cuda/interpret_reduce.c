@@ -10,6 +10,7 @@
 #include "jit/kernel.h"
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <stdio.h>
@@ -36,31 +37,75 @@ struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_strea
 static const char *const kinds[] = {
     [GNI_REDUCE_ROWS] = "ROWS", [GNI_REDUCE_SHORT] = "SHORT", [GNI_REDUCE_COLUMNS] = "COLUMNS"};
 
+enum {
+    NAME_MOST = 64,
+};
+
+/* The kernel for accumulators of a type, and its name. */
+static void kernel_text(enum gni_reduce_kind kind, gn_reduction reduction, gn_dtype accumulator,
+                        int pack, char name[NAME_MOST], struct gni_builder *text)
+{
+    const char *type = gni_cuda_type(accumulator);
+    snprintf(name, NAME_MOST, "interpret_%s_%s_%s_%d", kinds[kind].word,
+             gni_cuda_reduction(reduction), type, pack);
+    gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
+    gni_builder_print(text,
+                      "\n#define NAME %s\n#define REDUCE_%s\n#define REDUCTION reduce_%s\n"
+                      "#define PACK %d\n#define TOGETHER 1\n" GNI_BLOCK_JOIN_DEFINITIONS
+                      "typedef %s accumulator;\ntypedef %s element_type;\n",
+                      name, kinds[kind].macro, gni_cuda_reduction(reduction), pack, type, type);
+    gni_builder_add(text, gni_text_interpret_result, strlen(gni_text_interpret_result));
+    gni_builder_add(text, gni_text_interpret_reduce, strlen(gni_text_interpret_reduce));
+    gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
+    gni_builder_add(text, gni_text_block_join, strlen(gni_text_block_join));
+    gni_builder_add(text, gni_text_reduce, strlen(gni_text_reduce));
+}
+
 static gn_status kernel_get(gn_device *device, enum gni_reduce_kind kind, gn_reduction reduction,
                             gn_dtype accumulator, int pack, struct gni_kernel **kernel)
 {
     if (reduction == GN_REDUCE_MEAN)
-        reduction = GN_REDUCE_SUM;
+        reduction = GN_REDUCE_SUM; /* which finish() divides */
     const uint64_t signature[] = {'i', kind, reduction, accumulator, (uint64_t)pack};
     *kernel = gni_kernel_find(device, signature, sizeof signature);
     if (*kernel != NULL)
         return GN_OK;
-    char name[64];
+    char name[NAME_MOST];
     struct gni_builder text = {.text = NULL};
-    const char *type = gni_cuda_type(accumulator);
-    snprintf(name, sizeof name, "interpret_%s_%s_%d", gni_cuda_reduction(reduction), type, pack);
-    gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
-    gni_builder_print(&text,
-                      "\n#define NAME %s\n#define REDUCE_%s\n#define REDUCTION reduce_%s\n"
-                      "#define PACK %d\n#define TOGETHER 1\n" GNI_BLOCK_JOIN_DEFINITIONS
-                      "typedef %s accumulator;\ntypedef %s element_type;\n",
-                      name, kinds[kind], gni_cuda_reduction(reduction), pack, type, type);
-    gni_builder_add(&text, gni_text_interpret_result, strlen(gni_text_interpret_result));
-    gni_builder_add(&text, gni_text_interpret_reduce, strlen(gni_text_interpret_reduce));
-    gni_builder_add(&text, gni_text_reductions, strlen(gni_text_reductions));
-    gni_builder_add(&text, gni_text_block_join, strlen(gni_text_block_join));
-    gni_builder_add(&text, gni_text_reduce, strlen(gni_text_reduce));
+    kernel_text(kind, reduction, accumulator, pack, name, &text);
     return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
+}
+
+/* Whether a reduction has accumulators of a type. */
+static bool has_kernel(gn_reduction reduction, gn_dtype accumulator)
+{
+    for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
+        if (reduction != GN_REDUCE_MEAN && !gni_dtype_is_half((gn_dtype)dtype) &&
+            gni_reduce_accumulator(reduction, (gn_dtype)dtype) == accumulator)
+            return true;
+    return false;
+}
+
+void gni_interpret_reduce_kernels(struct gni_kernel_list *list)
+{
+    enum {
+        PACK_MOST = 16, /* bytes */
+    };
+    for (int reduction = 0; reduction < GN_REDUCTION_COUNT; reduction++)
+        for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
+            for (int kind = GNI_REDUCE_ROWS; kind <= GNI_REDUCE_COLUMNS; kind++)
+                for (int pack = 1; pack <= PACK_MOST; pack *= 2) {
+                    char name[NAME_MOST];
+                    struct gni_builder text = {.text = NULL};
+                    bool is_ordered = dtype == GN_FLOAT64 && (reduction == GN_REDUCE_SUM ||
+                                                              reduction == GN_REDUCE_PRODUCT);
+                    if (!has_kernel((gn_reduction)reduction, (gn_dtype)dtype) ||
+                        (pack > 1 && !is_ordered))
+                        continue;
+                    kernel_text((enum gni_reduce_kind)kind, (gn_reduction)reduction,
+                                (gn_dtype)dtype, pack, name, &text);
+                    gni_kernel_list_add(list, name, &text);
+                }
 }
 
 /* ---- a reduction --------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include "jit/kernel.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <stdio.h>
@@ -33,6 +34,9 @@ struct work {
     gn_stream *stream;
     struct gni_storage *results[GNI_PROGRAM_STEPS_MOST]; /* of reductions; NULL for other steps */
 };
+
+static const struct gni_fixed columns_kernel = {
+    "interpret_columns", {gni_text_interpret_columns, NULL}, NULL};
 
 /* ---- stages ------------------------------------------------------------------------------------------- */
 
@@ -108,22 +112,17 @@ static gn_status value_compute(const struct work *work, short value, gn_dtype dt
 
 /* ---- reductions ------------------------------------------------------------------------------------------ */
 
-static gn_status reduction_kernel_get(gn_device *device, gn_reduction reduction, gn_dtype slot,
-                                      gn_dtype accumulator, bool is_long,
-                                      struct gni_kernel **kernel)
+enum {
+    NAME_MOST = 64,
+};
+
+static void reduction_text(gn_reduction reduction, gn_dtype slot, gn_dtype accumulator,
+                           bool is_long, char name[NAME_MOST], struct gni_builder *text)
 {
-    if (reduction == GN_REDUCE_MEAN)
-        reduction = GN_REDUCE_SUM;
-    const uint64_t signature[] = {'j', reduction, slot, accumulator, is_long};
-    *kernel = gni_kernel_find(device, signature, sizeof signature);
-    if (*kernel != NULL)
-        return GN_OK;
-    char name[64];
-    struct gni_builder text = {.text = NULL};
-    snprintf(name, sizeof name, "interpret_%srows_%s_%s", is_long ? "long_" : "",
+    snprintf(name, NAME_MOST, "interpret_%srows_%s_%s", is_long ? "long_" : "",
              gni_cuda_reduction(reduction), gni_cuda_type(slot));
-    gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
-    gni_builder_print(&text,
+    gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
+    gni_builder_print(text,
                       "\n#define NAME %s\n#define REDUCTION reduce_%s\ntypedef uint64 index;\n"
                       "#define STEPS 1\n#define IS_EXACT 0\n#define SUMS 0\n"
                       "#define HAS_WORDS 1\n#define IS_LONG %d\n"
@@ -131,11 +130,50 @@ static gn_status reduction_kernel_get(gn_device *device, gn_reduction reduction,
                       "typedef %s joined_type;\n",
                       name, gni_cuda_reduction(reduction), is_long, gni_cuda_type(slot),
                       gni_cuda_type(accumulator), gni_cuda_type(is_long ? accumulator : slot));
-    gni_builder_add(&text, gni_text_reductions, strlen(gni_text_reductions));
-    gni_builder_add(&text, gni_text_rows, strlen(gni_text_rows));
-    gni_builder_add(&text, gni_text_interpret_result, strlen(gni_text_interpret_result));
-    gni_builder_add(&text, gni_text_interpret_rows, strlen(gni_text_interpret_rows));
+    gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
+    gni_builder_add(text, gni_text_rows, strlen(gni_text_rows));
+    gni_builder_add(text, gni_text_interpret_result, strlen(gni_text_interpret_result));
+    gni_builder_add(text, gni_text_interpret_rows, strlen(gni_text_interpret_rows));
+}
+
+/* `from` is the type of what is reduced. */
+static gn_status reduction_kernel_get(gn_device *device, gn_reduction reduction, gn_dtype from,
+                                      bool is_long, struct gni_kernel **kernel)
+{
+    gn_dtype slot = gni_row_slot_type(reduction, from);
+    gn_dtype accumulator = gni_reduce_accumulator(reduction, from);
+    if (reduction == GN_REDUCE_MEAN)
+        reduction = GN_REDUCE_SUM; /* which finish() divides */
+    const uint64_t signature[] = {'j', reduction, slot, accumulator, is_long};
+    *kernel = gni_kernel_find(device, signature, sizeof signature);
+    if (*kernel != NULL)
+        return GN_OK;
+    char name[NAME_MOST];
+    struct gni_builder text = {.text = NULL};
+    reduction_text(reduction, slot, accumulator, is_long, name, &text);
     return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
+}
+
+void gni_interpret_rows_kernels(struct gni_kernel_list *list)
+{
+    bool is_listed[GN_REDUCTION_COUNT][GN_DTYPE_COUNT] = {{false}}; /* by slots */
+    for (int reduction = 0; reduction < GN_REDUCTION_COUNT; reduction++)
+        for (int from = 0; from < GN_DTYPE_COUNT; from++) {
+            gn_dtype slot = gni_row_slot_type((gn_reduction)reduction, (gn_dtype)from);
+            if (reduction == GN_REDUCE_MEAN || gni_dtype_is_half((gn_dtype)from) ||
+                is_listed[reduction][slot])
+                continue;
+            is_listed[reduction][slot] = true;
+            for (int is_long = 0; is_long < 2; is_long++) {
+                char name[NAME_MOST];
+                struct gni_builder text = {.text = NULL};
+                reduction_text((gn_reduction)reduction, slot,
+                               gni_reduce_accumulator((gn_reduction)reduction, (gn_dtype)from),
+                               is_long != 0, name, &text);
+                gni_kernel_list_add(list, name, &text);
+            }
+        }
+    gni_kernel_list_add_fixed(list, &columns_kernel, GNI_TYPE(GN_FLOAT32));
 }
 
 /* The arguments of interpret_rows.cu. */
@@ -162,8 +200,7 @@ static gn_status rows_reduce(const struct work *work, const struct gni_step *ste
                                       .result = result,
                                       .result_type = step->half,
                                       .is_mean = step->reduction == GN_REDUCE_MEAN};
-    GN_TRY(reduction_kernel_get(work->stream->device, step->reduction, gni_row_slot_type(step),
-                                gni_reduce_accumulator(step->reduction, step->from),
+    GN_TRY(reduction_kernel_get(work->stream->device, step->reduction, step->from,
                                 !kernel->is_short, &compiled));
     void *addresses[] = {&arguments};
     const struct gni_launch launch = {
@@ -193,7 +230,7 @@ static const void *value_find(const struct work *work, short value, gn_dtype dty
 static gn_status reduction_run(struct work *work, int s, bool *is_done)
 {
     const struct gni_step *step = &work->program->steps[s];
-    gn_dtype slot = gni_row_slot_type(step);
+    gn_dtype slot = gni_row_slot_type(step->reduction, step->from);
     struct gni_storage *values = NULL;
     const void *data = value_find(work, step->in[0], slot);
     *is_done = false;
@@ -225,8 +262,6 @@ struct column_arguments {
 static gn_status column_run(const struct work *work, const struct gni_output *output, int sum,
                             float *partial, bool *is_done)
 {
-    static const struct gni_fixed fixed = {
-        "interpret_columns", {gni_text_interpret_columns, NULL}, NULL};
     const struct gni_row_kernel *kernel = work->kernel;
     struct gni_storage *values = NULL;
     const float *data = value_find(work, output->value, GN_FLOAT32);
@@ -246,9 +281,9 @@ static gn_status column_run(const struct work *work, const struct gni_output *ou
                                          .partial = partial + sum * work->program->columns};
     int64_t parts = gni_row_kernel_blocks(kernel);
     *is_done = true;
-    gn_status status =
-        gni_fixed_launch(&fixed, GN_FLOAT32, gni_divided_up(arguments.columns, COLUMN_THREADS),
-                         parts < PARTS_MOST ? parts : PARTS_MOST, &arguments, work->stream);
+    gn_status status = gni_fixed_launch(
+        &columns_kernel, GN_FLOAT32, gni_divided_up(arguments.columns, COLUMN_THREADS),
+        parts < PARTS_MOST ? parts : PARTS_MOST, &arguments, work->stream);
     gni_storage_release(values);
     return status;
 }

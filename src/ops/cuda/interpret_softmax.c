@@ -5,6 +5,7 @@
 #include "ops/cuda/interpret.h"
 
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
 /* The arguments of interpret_softmax.cu. */
@@ -23,6 +24,12 @@ static const struct gni_fixed kernels[] = {
      {gni_text_interpret_result, gni_text_interpret_softmax},
      "typedef double compute;\n"},
 };
+
+void gni_interpret_softmax_kernels(struct gni_kernel_list *list)
+{
+    gni_kernel_list_add_fixed(list, &kernels[0], GNI_TYPE(GN_FLOAT32));
+    gni_kernel_list_add_fixed(list, &kernels[1], GNI_TYPE(GN_FLOAT64));
+}
 
 static gn_status values_softmax(const struct gni_specialization *specialization,
                                 const struct gni_reduce_arguments *reduce, unsigned blocks,
