@@ -102,10 +102,11 @@ typedef enum gn_kernel_origin {
 typedef struct gn_kernel_description {
     char name[GN_KERNEL_NAME_CAPACITY];
     int device; /* the index of the CUDA device */
-    int tier;   /* 0: it came with the library, or serves many programs; 1: it was compiled for what it does */
+    int tier; /* 0: it came with the library, or serves many programs; 1: it was compiled for what it does */
     gn_kernel_origin origin;
-    double compile_ms;       /* of NVRTC; 0 if it was not compiled in this process */
-    uint64_t launch_count;   /* a graph's launch counts when it is captured, and not when it is replayed */
+    double compile_ms; /* of NVRTC; 0 if it was not compiled in this process */
+    uint64_t
+        launch_count; /* a graph's launch counts when it is captured, and not when it is replayed */
     uint64_t measured_count; /* launches of which gn_profile_enable() has made the time known */
     double gpu_ms;           /* of those, together */
 } gn_kernel_description;

@@ -60,11 +60,10 @@
     X(LAUNCH_TOGETHER, "GENESIS_LAUNCH_TOGETHER", flag, "on", 0, 1, "",                         \
       "the thread that submits kernels submits those that wait for it as one graph")            \
     X(TIERS, "GENESIS_TIERS", choice, "compiled", 0, 0, "on,compiled,interpreted",              \
-      "what runs a program on a GPU: the interpreter until its own kernel is compiled, always " \
-      "its own kernel, or always the interpreter")                                              \
+      "what runs a program on a GPU: the interpreter until its own kernel is compiled, "        \
+      "always its own kernel, or always the interpreter")                                       \
     X(COMPILE_THREADS, "GENESIS_COMPILE_THREADS", number, "", 1, 64, "",                        \
-      "threads that compile kernels in the background; without it half of the processors, 4 at " \
-      "the most")                                                                               \
+      "threads that compile in the background; without it half of the processors, at most 4")   \
     X(RECOMPUTE_LEAST, "GENESIS_RECOMPUTE_LEAST", size, "1MiB", 1, 1125899906842624, "",        \
       "values of at least so many bytes that only gradients need may be computed again")        \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \

@@ -33,7 +33,8 @@
 
 enum {
     BUCKET_COUNT = 1024,
-    QUEUED_MOST = 512,   /* then the cheapest is dropped: programs that never end make ever new kernels */
+    QUEUED_MOST =
+        512, /* then the cheapest is dropped: programs that never end make ever new kernels */
     SETTLED_MOST = 4096, /* then the oldest is forgotten, and may be asked for again */
     OPTIONS_MOST = 64,   /* of a source; NVRTC is given no more */
     THREADS_USUAL = 4,
@@ -82,7 +83,8 @@ static bool is_stopping, is_exiting;
 static unsigned idle_ms = IDLE_MS;
 static struct gni_mutex background_mutex = GNI_MUTEX_INIT;
 static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER; /* or is_stopping */
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a request is done or dropped, or a thread has ended */
+static pthread_cond_t changed =
+    PTHREAD_COND_INITIALIZER; /* a request is done or dropped, or a thread has ended */
 static struct gni_once background_once = GNI_ONCE_INIT;
 
 /* ---- the table: under the mutex ------------------------------------------------------------- */
@@ -142,8 +144,7 @@ static struct request *queue_choose(bool is_largest)
     struct request *best = NULL;
     gni_list_each (link, &queued) {
         struct request *request = gni_container_of(link, struct request, link);
-        if (best == NULL ||
-            (is_largest ? request->cost > best->cost : request->cost < best->cost))
+        if (best == NULL || (is_largest ? request->cost > best->cost : request->cost < best->cost))
             best = request;
     }
     return best;
@@ -204,27 +205,27 @@ static gn_status request_make(struct request *request)
 }
 
 /* BG1. What is no news, or is said by every other call, is not a warning. */
-static void failure_log(const char *name, gn_status status)
+static void failure_log(const struct request *request, gn_status status)
 {
     static atomic_bool has_said_unavailable;
-    bool is_known = status == GN_ERROR_DEVICE_LOST || status == GN_ERROR_SHUTDOWN ||
-                    status == GN_ERROR_FORKED;
+    bool is_known =
+        status == GN_ERROR_DEVICE_LOST || status == GN_ERROR_SHUTDOWN || status == GN_ERROR_FORKED;
     if (status == GN_ERROR_UNAVAILABLE)
         is_known = atomic_exchange(&has_said_unavailable, true);
     gni_log(is_known ? GNI_LOG_INFO : GNI_LOG_WARNING,
-            "kernel %s was not made in the background, and its programs go on without it: %s", name,
-            gn_error_detail());
+            "kernel %s was not made in the background%s: %s",
+            request->name != NULL ? request->name : request->identity,
+            request->has_signature ? ", and its programs go on without it" : "", gn_error_detail());
 }
 
 /* With the mutex, which is given up meanwhile. */
 static void request_run(struct request *request)
 {
     bool is_stored = (request->flags & GNI_REQUEST_DISK_ONLY) != 0;
-    const char *name = request->name != NULL ? request->name : request->identity;
     gni_mutex_unlock(&background_mutex);
     gn_status status = request_make(request);
     if (status != GN_OK)
-        failure_log(name, status);
+        failure_log(request, status);
     gni_mutex_lock(&background_mutex);
     running_count--;
     if (request->is_forgotten || !request->has_signature || (status == GN_OK && !is_stored))
@@ -455,7 +456,8 @@ static void request_queue(struct request *request)
         queue_refuse();
     gni_mutex_unlock(&background_mutex);
     if (!has_thread)
-        gni_log(GNI_LOG_WARNING, "the system gives no thread that compiles kernels; programs go on without theirs");
+        gni_log(GNI_LOG_WARNING,
+                "the system gives no thread that compiles kernels; programs go on without theirs");
 }
 
 static bool can_request(gn_device *device)
@@ -525,9 +527,8 @@ bool gni_background_wait(uint64_t timeout_ms)
     struct timespec end = time_after(is_bounded ? timeout_ms : 0);
     gni_mutex_lock(&background_mutex);
     while (queued_count + running_count > 0 && failed == 0)
-        failed = is_bounded
-                     ? pthread_cond_timedwait(&changed, &background_mutex.native, &end)
-                     : pthread_cond_wait(&changed, &background_mutex.native);
+        failed = is_bounded ? pthread_cond_timedwait(&changed, &background_mutex.native, &end)
+                            : pthread_cond_wait(&changed, &background_mutex.native);
     bool is_done = queued_count + running_count == 0;
     gni_mutex_unlock(&background_mutex);
     return is_done;

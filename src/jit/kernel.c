@@ -637,8 +637,7 @@ gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
         atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
         GN_TRY(shared_allow(kernel, launch->shared_bytes));
     atomic_fetch_add_explicit(&kernel->launch_count, 1, memory_order_relaxed);
-    struct gni_profile_run *run =
-        gni_profile_begin(kernel->name, stream, launch, &kernel->total);
+    struct gni_profile_run *run = gni_profile_begin(kernel->name, stream, launch, &kernel->total);
     gn_status status = kernel->device->ops->function_launch(&kernel->function, stream, launch);
     gni_profile_end(run, stream, status == GN_OK);
     GN_TRY(status);

@@ -49,11 +49,11 @@ struct gni_kernel {
     struct gni_function function;
     struct gni_function_properties properties;
     gn_kernel_origin origin;
-    double compile_ms;             /* of NVRTC, or 0 */
-    bool is_general;               /* serves many programs: tier 0 */
-    bool is_in_table;              /* under the mutex of kernel.c */
+    double compile_ms; /* of NVRTC, or 0 */
+    bool is_general;   /* serves many programs: tier 0 */
+    bool is_in_table;  /* under the mutex of kernel.c */
     _Atomic(uint64_t) launch_count;
-    struct gni_profile_total total; /* of the launches that were measured */
+    struct gni_profile_total total;     /* of the launches that were measured */
     _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
     char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;

@@ -297,9 +297,8 @@ static void test_the_list(void)
     CHECK_OK(gn_kernel_list(kernels, 2, &count));
     CHECK_U64(count, 0);
     CHECK_OK(build(2, &kernel));
-    struct gni_kernel_source general = {.name = "general",
-                                        .text = "extern \"C\" __global__ void general() {}",
-                                        .is_general = true};
+    struct gni_kernel_source general = {
+        .name = "general", .text = "extern \"C\" __global__ void general() {}", .is_general = true};
     CHECK_OK(gni_kernel_get(device, &general, &kernel));
     CHECK_OK(build(1, &kernel));
     CHECK_OK(gn_profile_enable(true));
@@ -581,7 +580,7 @@ static void exit_body(void *context)
     CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
     CHECK_OK(gn_kernel_cache_clear(NULL));
     ask(30, 1, 0);
-    CHECK(pthread_create(&thread, NULL, ask_run, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, ask_run, NULL) == 0 && pthread_detach(thread) == 0);
     exit(check_failures);
 }
 
