@@ -51,6 +51,13 @@ GN_API gn_status gn_kernel_request(gn_device *device, const char *text, const ch
  */
 GN_API gn_status gn_kernel_wait(uint64_t timeout_ms) GN_NODISCARD;
 
+/*
+ * Drops the kernels that wait to be compiled in the background, and waits for those that are being compiled. exit() does the
+ * same; who ends the process while NVRTC compiles for the first time calls this before, since NVRTC registers exit handlers
+ * of its own meanwhile.
+ */
+GN_API void gn_kernel_stop(void);
+
 /* Launches that were submitted still run to their end. NULL is allowed. */
 GN_API void gn_kernel_destroy(gn_kernel *kernel);
 

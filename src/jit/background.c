@@ -79,6 +79,7 @@ static struct gni_list queued = {&queued, &queued};
 static struct gni_list settled = {&settled, &settled};
 static int queued_count, settled_count, running_count;
 static int thread_count, idle_count;
+static int threads_most; /* constant after the start */
 static bool is_stopping, is_exiting;
 static unsigned idle_ms = IDLE_MS;
 static struct gni_mutex background_mutex = GNI_MUTEX_INIT;
@@ -86,6 +87,7 @@ static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER; /* or is_stopping */
 static pthread_cond_t changed =
     PTHREAD_COND_INITIALIZER; /* a request is done or dropped, or a thread has ended */
 static struct gni_once background_once = GNI_ONCE_INIT;
+static _Thread_local bool is_thread; /* one of ours */
 
 /* ---- the table: under the mutex ------------------------------------------------------------- */
 
@@ -281,6 +283,7 @@ static struct request *request_take(void)
 static void *thread_run(void *unused)
 {
     struct request *request;
+    is_thread = true;
     priority_lower();
     gni_mutex_lock(&background_mutex);
     while ((request = request_take()) != NULL)
@@ -291,7 +294,8 @@ static void *thread_run(void *unused)
     return unused;
 }
 
-static int threads_most(void)
+/* As many as the option says. */
+static int threads_limit(void)
 {
     int given = (int)gni_option_number(GNI_OPTION_COMPILE_THREADS);
     int half = gni_processor_count() / 2;
@@ -301,11 +305,11 @@ static int threads_most(void)
 }
 
 /* With the mutex: sees to it that there is a thread for what was just queued (BG3). False: the system gives none. */
-static bool thread_provide(int most)
+static bool thread_provide(void)
 {
     pthread_t thread;
     (void)pthread_cond_signal(&work_came);
-    if (idle_count >= queued_count || thread_count >= most)
+    if (idle_count >= queued_count || thread_count >= threads_most)
         return true;
     if (gni_thread_start(&thread, thread_run, NULL) == 0) {
         (void)pthread_detach(thread);
@@ -330,7 +334,7 @@ static void queue_refuse(void)
     (void)pthread_cond_broadcast(&changed);
 }
 
-static void threads_end(void)
+void gni_background_stop(void)
 {
     gni_mutex_lock(&background_mutex);
     is_stopping = true;
@@ -374,27 +378,27 @@ static void background_at_exit(void)
     gni_mutex_lock(&background_mutex);
     is_exiting = true;
     gni_mutex_unlock(&background_mutex);
-    threads_end();
+    gni_background_stop();
 }
 
 /* The driver is loaded: its own handlers run later. */
 static void background_start(void)
 {
     conditions_init();
+    threads_most = threads_limit();
     gni_fork_register(GNI_FORK_BACKGROUND, &background_fork);
     gni_kernel_start();
     (void)atexit(background_at_exit);
 }
 
-static void exit_guard(void)
+void gni_background_guard_exit(void)
 {
     (void)atexit(background_at_exit);
 }
 
-void gni_background_guard_exit(void)
+bool gni_background_is_thread(void)
 {
-    static struct gni_once once = GNI_ONCE_INIT;
-    gni_once_run(&once, exit_guard);
+    return is_thread;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -434,7 +438,6 @@ static void request_queue(struct request *request)
 {
     struct key key = key_make(request->device, request->identity, request->identity_size,
                               request->has_signature);
-    int most = threads_most();
     gni_mutex_lock(&background_mutex);
     struct request *known = request_find(&key);
     if (is_exiting || is_stopping ||
@@ -451,7 +454,7 @@ static void request_queue(struct request *request)
     buckets[key.hash % BUCKET_COUNT] = request;
     gni_list_push_back(&queued, &request->link);
     queued_count++;
-    bool has_thread = thread_provide(most);
+    bool has_thread = thread_provide();
     if (!has_thread)
         queue_refuse();
     gni_mutex_unlock(&background_mutex);
@@ -557,12 +560,6 @@ void gni_background_clear(void)
         for (struct request *request = buckets[i]; request != NULL; request = request->next)
             request->is_forgotten = true;
     gni_mutex_unlock(&background_mutex);
-}
-
-void gni_background_stop(void)
-{
-    threads_end();
-    gni_background_clear();
 }
 
 int gni_background_thread_count(void)

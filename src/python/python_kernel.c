@@ -788,8 +788,22 @@ static PyMethodDef kernel_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* The interpreter ends before the process's exit handlers run: see gn_kernel_stop(). */
+static int stop_register(void)
+{
+    static bool is_registered;
+    if (!is_registered && Py_AtExit(gn_kernel_stop) < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "the interpreter takes no more exit handlers");
+        return -1;
+    }
+    is_registered = true;
+    return 0;
+}
+
 int kernel_class_init(PyObject *module)
 {
+    if (stop_register() < 0)
+        return -1;
     PyObject *class = PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     int result = class != NULL ? PyModule_AddObjectRef(module, "Kernel", class) : -1;
     Py_XDECREF(class);
