@@ -51,6 +51,13 @@ GN_API gn_status gn_kernel_request(gn_device *device, const char *text, const ch
  */
 GN_API gn_status gn_kernel_wait(uint64_t timeout_ms) GN_NODISCARD;
 
+/*
+ * Drops the kernels that wait to be compiled in the background, and waits for those that are being compiled. exit() does the
+ * same; who ends the process while NVRTC compiles for the first time calls this before, since NVRTC registers exit handlers
+ * of its own meanwhile.
+ */
+GN_API void gn_kernel_stop(void);
+
 /* Launches that were submitted still run to their end. NULL is allowed. */
 GN_API void gn_kernel_destroy(gn_kernel *kernel);
 
@@ -102,10 +109,11 @@ typedef enum gn_kernel_origin {
 typedef struct gn_kernel_description {
     char name[GN_KERNEL_NAME_CAPACITY];
     int device; /* the index of the CUDA device */
-    int tier;   /* 0: it came with the library, or serves many programs; 1: it was compiled for what it does */
+    int tier; /* 0: it came with the library, or serves many programs; 1: it was compiled for what it does */
     gn_kernel_origin origin;
-    double compile_ms;       /* of NVRTC; 0 if it was not compiled in this process */
-    uint64_t launch_count;   /* a graph's launch counts when it is captured, and not when it is replayed */
+    double compile_ms; /* of NVRTC; 0 if it was not compiled in this process */
+    uint64_t
+        launch_count; /* a graph's launch counts when it is captured, and not when it is replayed */
     uint64_t measured_count; /* launches of which gn_profile_enable() has made the time known */
     double gpu_ms;           /* of those, together */
 } gn_kernel_description;

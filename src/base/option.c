@@ -44,7 +44,8 @@ struct option_rule {
 };
 
 struct option_value {
-    uint64_t number; /* flag, size, amount, number, choice, set; thousandths are not enough for fraction */
+    uint64_t
+        number; /* flag, size, amount, number, choice, set; thousandths are not enough for fraction */
     double fraction;
     bool is_count;
     bool is_given;   /* by the environment; else the default */

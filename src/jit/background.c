@@ -81,6 +81,7 @@ static struct gni_list queued = {&queued, &queued};
 static struct gni_list settled = {&settled, &settled};
 static int queued_count, settled_count, running_count;
 static int thread_count, idle_count;
+static int threads_most; /* constant after the start */
 static bool is_stopping, is_exiting;
 static unsigned idle_ms = IDLE_MS;
 static struct gni_mutex background_mutex = GNI_MUTEX_INIT;
@@ -88,6 +89,7 @@ static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER; /* or is_stopping */
 static pthread_cond_t changed =
     PTHREAD_COND_INITIALIZER; /* a request is done or dropped, or a thread has ended */
 static struct gni_once background_once = GNI_ONCE_INIT;
+static _Thread_local bool is_thread; /* one of ours */
 
 /* ---- the table: under the mutex ------------------------------------------------------------- */
 
@@ -217,7 +219,7 @@ static gn_status request_make(struct request *request)
 }
 
 /* BG1. What is no news, or is said by every other call, is not a warning. */
-static void failure_log(const char *name, gn_status status)
+static void failure_log(const struct request *request, gn_status status)
 {
     static atomic_bool has_said_unavailable;
     bool is_known =
@@ -225,14 +227,14 @@ static void failure_log(const char *name, gn_status status)
     if (status == GN_ERROR_UNAVAILABLE)
         is_known = atomic_exchange(&has_said_unavailable, true);
     gni_log(is_known ? GNI_LOG_INFO : GNI_LOG_WARNING,
-            "kernel %s was not made in the background, and its programs go on without it: %s", name,
-            gn_error_detail());
+            "kernel %s was not made in the background%s: %s",
+            request->name != NULL ? request->name : request->identity,
+            request->has_signature ? ", and its programs go on without it" : "", gn_error_detail());
 }
 
 /* With the mutex, which is given up meanwhile. */
 static void request_run(struct request *request)
 {
-    const char *name = request->name != NULL ? request->name : request->identity;
     if ((request->flags & GNI_REQUEST_SAME_VERSION) != 0) {
         gni_mutex_unlock(&background_mutex);
         bool is_other = is_other_version();
@@ -244,7 +246,7 @@ static void request_run(struct request *request)
     gni_mutex_unlock(&background_mutex);
     gn_status status = request_make(request);
     if (status != GN_OK)
-        failure_log(name, status);
+        failure_log(request, status);
     gni_mutex_lock(&background_mutex);
     running_count--;
     if (request->is_forgotten || !request->has_signature || (status == GN_OK && !is_stored))
@@ -300,6 +302,7 @@ static struct request *request_take(void)
 static void *thread_run(void *unused)
 {
     struct request *request;
+    is_thread = true;
     priority_lower();
     gni_mutex_lock(&background_mutex);
     while ((request = request_take()) != NULL)
@@ -310,7 +313,8 @@ static void *thread_run(void *unused)
     return unused;
 }
 
-static int threads_most(void)
+/* As many as the option says. */
+static int threads_limit(void)
 {
     int given = (int)gni_option_number(GNI_OPTION_COMPILE_THREADS);
     int half = gni_processor_count() / 2;
@@ -320,11 +324,11 @@ static int threads_most(void)
 }
 
 /* With the mutex: sees to it that there is a thread for what was just queued (BG3). False: the system gives none. */
-static bool thread_provide(int most)
+static bool thread_provide(void)
 {
     pthread_t thread;
     (void)pthread_cond_signal(&work_came);
-    if (idle_count >= queued_count || thread_count >= most)
+    if (idle_count >= queued_count || thread_count >= threads_most)
         return true;
     if (gni_thread_start(&thread, thread_run, NULL) == 0) {
         (void)pthread_detach(thread);
@@ -349,7 +353,7 @@ static void queue_refuse(void)
     (void)pthread_cond_broadcast(&changed);
 }
 
-static void threads_end(void)
+void gni_background_stop(void)
 {
     gni_mutex_lock(&background_mutex);
     is_stopping = true;
@@ -393,27 +397,27 @@ static void background_at_exit(void)
     gni_mutex_lock(&background_mutex);
     is_exiting = true;
     gni_mutex_unlock(&background_mutex);
-    threads_end();
+    gni_background_stop();
 }
 
 /* The driver is loaded: its own handlers run later. */
 static void background_start(void)
 {
     conditions_init();
+    threads_most = threads_limit();
     gni_fork_register(GNI_FORK_BACKGROUND, &background_fork);
     gni_kernel_start();
     (void)atexit(background_at_exit);
 }
 
-static void exit_guard(void)
+void gni_background_guard_exit(void)
 {
     (void)atexit(background_at_exit);
 }
 
-void gni_background_guard_exit(void)
+bool gni_background_is_thread(void)
 {
-    static struct gni_once once = GNI_ONCE_INIT;
-    gni_once_run(&once, exit_guard);
+    return is_thread;
 }
 
 /* ---- asking --------------------------------------------------------------------------------- */
@@ -453,7 +457,6 @@ static void request_queue(struct request *request)
 {
     struct key key = key_make(request->device, request->identity, request->identity_size,
                               request->has_signature);
-    int most = threads_most();
     gni_mutex_lock(&background_mutex);
     struct request *known = request_find(&key);
     if (is_exiting || is_stopping ||
@@ -470,7 +473,7 @@ static void request_queue(struct request *request)
     buckets[key.hash % BUCKET_COUNT] = request;
     gni_list_push_back(&queued, &request->link);
     queued_count++;
-    bool has_thread = thread_provide(most);
+    bool has_thread = thread_provide();
     if (!has_thread)
         queue_refuse();
     gni_mutex_unlock(&background_mutex);
@@ -576,12 +579,6 @@ void gni_background_clear(void)
         for (struct request *request = buckets[i]; request != NULL; request = request->next)
             request->is_forgotten = true;
     gni_mutex_unlock(&background_mutex);
-}
-
-void gni_background_stop(void)
-{
-    threads_end();
-    gni_background_clear();
 }
 
 int gni_background_thread_count(void)

@@ -23,7 +23,9 @@
  *   BG3  while a request is queued there is a thread that will take it. The one with the largest cost goes first; of
  *        equal ones the oldest;
  *   BG4  threads end when there was nothing to do for a while, and before gn_shutdown() closes the devices and exit()
- *        ends the driver and NVRTC. These two wait for compilations that run, and drop what is queued;
+ *        ends the driver and NVRTC. These two wait for compilations that run, and drop what is queued. Nothing can be done
+ *        for an exit() while NVRTC is being loaded or compiles for the first time: it runs NVRTC's handlers first. Python
+ *        calls gn_kernel_stop() before;
  *   BG5  a forked child has no threads and no requests.
  *
  * Threads: any.
@@ -59,6 +61,9 @@ void gni_kernel_request_source(gn_device *device, const struct gni_kernel_source
 /* Waits until nothing is queued and nothing runs; false: it took longer. UINT64_MAX: as long as it takes. */
 bool gni_background_wait(uint64_t timeout_ms);
 
+/* Drops what is queued, and ends all threads, which first end what runs. The next request starts some again. */
+void gni_background_stop(void);
+
 /* ---- for kernel.c and nvrtc.c ---- */
 
 /* The caller is about to make the kernel of a signature: takes it out of the queue. Waits for one that is being stored. */
@@ -67,10 +72,10 @@ void gni_background_leave(gn_device *device, const void *signature, size_t size)
 /* Drops what is queued, and forgets what was refused or stored. */
 void gni_background_clear(void);
 
-/* Drops what is queued, and ends all threads. The next request starts some again. */
-void gni_background_stop(void);
+/* Whether the calling thread is one of those that make requests. */
+bool gni_background_is_thread(void);
 
-/* NVRTC has been loaded: exit() stops the threads before it ends NVRTC. */
+/* exit() stops the threads before it runs the handlers that have been registered so far. */
 void gni_background_guard_exit(void);
 
 /* ---- for tests ---- */

@@ -234,6 +234,7 @@ size_t gni_kernel_visit(gni_kernel_visitor *visit, void *context)
 static void kernels_unload(void)
 {
     gni_background_stop();
+    gni_background_clear();
     gni_mutex_lock(&kernel_mutex);
     table_drop();
     struct gni_kernel *kernel = all_kernels;

@@ -120,6 +120,11 @@ gn_status gn_kernel_wait(uint64_t timeout_ms)
     return gni_background_wait(timeout_ms) ? GN_OK : GN_ERROR_NOT_READY;
 }
 
+void gn_kernel_stop(void)
+{
+    gni_background_stop();
+}
+
 void gn_kernel_destroy(gn_kernel *kernel)
 {
     gni_host_free(kernel);

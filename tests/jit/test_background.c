@@ -297,9 +297,8 @@ static void test_the_list(void)
     CHECK_OK(gn_kernel_list(kernels, 2, &count));
     CHECK_U64(count, 0);
     CHECK_OK(build(2, &kernel));
-    struct gni_kernel_source general = {.name = "general",
-                                        .text = "extern \"C\" __global__ void general() {}",
-                                        .is_general = true};
+    struct gni_kernel_source general = {
+        .name = "general", .text = "extern \"C\" __global__ void general() {}", .is_general = true};
     CHECK_OK(gni_kernel_get(device, &general, &kernel));
     CHECK_OK(build(1, &kernel));
     CHECK_OK(gn_profile_enable(true));
@@ -510,7 +509,28 @@ static void *release_run(void *unused)
     return unused;
 }
 
-/* It waits for what runs, and drops what is queued. */
+/* It waits for what runs, drops what is queued, and the next request starts anew. */
+static void test_stop(void)
+{
+    pthread_t thread;
+    begin();
+    gn_kernel_stop();
+    hold_running(1);
+    for (int number = 2; number < 6; number++)
+        ask(number, 1, 0);
+    CHECK(pthread_create(&thread, NULL, release_run, NULL) == 0);
+    gn_kernel_stop();
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_U64(gni_background_thread_count(), 0);
+    kernel_check(1);
+    for (int number = 2; number < 6; number++)
+        CHECK(!is_asked(number, 1));
+    ask(2, 1, 0);
+    CHECK_OK(gn_kernel_wait(UINT64_MAX));
+    kernel_check(2);
+}
+
+/* The same before the devices are closed. */
 static void test_shutdown(void)
 {
     pthread_t thread;
@@ -581,7 +601,7 @@ static void exit_body(void *context)
     CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
     CHECK_OK(gn_kernel_cache_clear(NULL));
     ask(30, 1, 0);
-    CHECK(pthread_create(&thread, NULL, ask_run, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, ask_run, NULL) == 0 && pthread_detach(thread) == 0);
     exit(check_failures);
 }
 
@@ -633,6 +653,7 @@ int main(void)
     RUN(test_during_a_capture);
     RUN(test_many_threads);
     RUN(test_threads_end);
+    RUN(test_stop);
     RUN(test_shutdown);
     return check_result();
 }

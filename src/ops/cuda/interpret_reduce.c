@@ -34,8 +34,11 @@ struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_strea
 
 /* ---- kernels ------------------------------------------------------------------------------------------ */
 
-static const char *const kinds[] = {
-    [GNI_REDUCE_ROWS] = "ROWS", [GNI_REDUCE_SHORT] = "SHORT", [GNI_REDUCE_COLUMNS] = "COLUMNS"};
+static const struct {
+    const char *macro, *word;
+} kinds[] = {[GNI_REDUCE_ROWS] = {"ROWS", "long"},
+             [GNI_REDUCE_SHORT] = {"SHORT", "short"},
+             [GNI_REDUCE_COLUMNS] = {"COLUMNS", "columns"}};
 
 enum {
     NAME_MOST = 64,
