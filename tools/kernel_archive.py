@@ -27,7 +27,11 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 MAGIC, FORMAT, KEY_FORMAT = b"GNARCHIV", 1, "genesis archive 1"
-HEADER, ENTRY = struct.Struct("=8sIIIIQ"), struct.Struct("=16sIIIIQ")
+HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
+BLOCK = struct.Struct("=QIIII")
+UNIT = 16
+BLOCK_BYTES = 256 << 10  # of images: what is unpacked to get at one of them
+COPY_UNITS = 2  # what is worth a command
 PTX = 1 << 16
 OPTIONS = ("--std=c++17", "--fmad=false")  # gni_kernel_options
 MINIMAL = ("--minimal", "--disable-warnings")
@@ -139,12 +143,11 @@ def _start(path: str) -> None:
 
 
 def _compile(job: tuple[str, str, int, Path]) -> None:
-    """Put an image, packed, into the cache: its length, and the packed bytes."""
+    """Put an image into the cache."""
     name, text, target, path = job
     assert _nvrtc is not None
-    image = _nvrtc.compile(text, name, target)
     unfinished = path.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(struct.pack("=I", len(image)) + zlib.compress(image, 9))
+    unfinished.write_bytes(_nvrtc.compile(text, name, target))
     unfinished.replace(path)
 
 
@@ -169,24 +172,89 @@ def images_make(
     return paths
 
 
-def archive_write(out: Path, version: int, paths: dict[tuple[bytes, int], Path]) -> int:
-    """Write the file, whole or not at all; gives its length."""
-    entries, images, offset = [], [], HEADER.size + ENTRY.size * len(paths)
-    for key, target in sorted(paths):
-        packed = paths[key, target].read_bytes()
-        (length,) = struct.unpack_from("=I", packed)
-        entries.append(ENTRY.pack(key, target, len(packed) - 4, length, 0, offset))
-        images.append(packed[4:])
-        offset += len(packed) - 4
-    table = b"".join(entries)
+def _number(value: int) -> bytes:
+    """A number of a command: 7 bits a byte, low ones first."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def block_encode(images: bytes) -> bytes:
+    """Write images as commands and literals: src/jit/archive_file.h."""
+    units = [images[at : at + UNIT] for at in range(0, len(images), UNIT)]
+    seen: dict[tuple[bytes, ...], int] = {}  # where so many units were last
+    commands, literals = bytearray(), bytearray()
+    at = begin = known = 0
+    while at < len(units):
+        while known < at:
+            seen[tuple(units[known : known + COPY_UNITS])] = known
+            known += 1
+        source = seen.get(tuple(units[at : at + COPY_UNITS]))
+        if source is None or at + COPY_UNITS > len(units):
+            at += 1
+            continue
+        copied = COPY_UNITS
+        while at + copied < len(units) and units[source + copied] == units[at + copied]:
+            copied += 1
+        commands += _number(at - begin) + _number(copied) + _number(at - source)
+        literals += b"".join(units[begin:at])
+        at = begin = at + copied
+    if begin < at:
+        commands += _number(at - begin) + _number(0) + _number(0)
+        literals += b"".join(units[begin:at])
+    return struct.pack("=I", len(commands)) + commands + literals
+
+
+def block_pack(images: bytes) -> tuple[int, bytes]:
+    """How many bytes a block has before zlib, and its bytes in the file."""
+    encoded = block_encode(images)
+    return len(encoded), zlib.compress(encoded, 9)
+
+
+Images = list[tuple[bytes, int, bytes]]  # key, target, image
+
+
+def images_group(images: Images) -> list[Images]:
+    """Images in blocks, each of one target."""
+    groups: list[Images] = []
+    room = 0
+    for image in images:
+        size = -(-len(image[2]) // UNIT) * UNIT
+        if not groups or groups[-1][0][1] != image[1] or size > room:
+            groups.append([])
+            room = BLOCK_BYTES
+        groups[-1].append(image)
+        room -= size
+    return groups
+
+
+def archive_write(out: Path, version: int, images: Images, jobs: int) -> int:
+    """Write the file, whole or not at all; gives its length. Similar images lie side by side."""
+    entries, contents = [], []
+    for group in images_group(images):
+        content = b""
+        for key, target, image in group:
+            entries.append((key, target, len(contents), len(content), len(image)))
+            content += image + bytes(-len(image) % UNIT)
+        contents.append(content)
+    with ProcessPoolExecutor(jobs) as pool:
+        packed = list(pool.map(block_pack, contents))
+    blocks, offset = [], HEADER.size + ENTRY.size * len(entries) + BLOCK.size * len(packed)
+    for content, (inflated, block) in zip(contents, packed, strict=True):
+        blocks.append(BLOCK.pack(offset, len(block), inflated, len(content), 0))
+        offset += len(block)
+    table = b"".join([*(ENTRY.pack(*entry) for entry in sorted(entries)), *blocks])
 
     def header(checksum: int) -> bytes:
-        return HEADER.pack(MAGIC, FORMAT, version, len(paths), checksum, offset)
+        return HEADER.pack(MAGIC, FORMAT, version, len(entries), len(packed), checksum, 0, offset)
 
     checksum = zlib.crc32(header(0) + table)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(out.name + ".new")
-    unfinished.write_bytes(b"".join((header(checksum), table, *images)))
+    unfinished.write_bytes(b"".join((header(checksum), table, *(block for _, block in packed))))
     unfinished.replace(out)
     return offset
 
@@ -220,14 +288,21 @@ def main() -> int:
     nvrtc = nvrtc_find(given.nvrtc)
     if nvrtc is None:
         given.out.unlink(missing_ok=True)
-        print("kernel_archive: NVRTC was not found, so no archive is built: kernels are then compiled when they are needed")
+        print(
+            "kernel_archive: NVRTC was not found, so there is no archive of kernels: "
+            "they are compiled when they are needed"
+        )
         return 0
     texts = texts_read(given.texts)
     targets = targets_read(given.architectures, nvrtc)
     paths = images_make(nvrtc, texts, targets, given.cache, given.jobs)
-    size = archive_write(given.out, nvrtc.version, paths)
+    order = sorted(paths, key=lambda image: (image[1], *texts[image[0]]))
+    images = [(key, target, paths[key, target].read_bytes()) for key, target in order]
+    size = archive_write(given.out, nvrtc.version, images, given.jobs)
+    version = f"{nvrtc.version // 1000}.{nvrtc.version % 1000 // 10}"
     print(
-        f"{given.out}: {len(texts)} kernels for {given.architectures}, {size / 2**20:.2f} MiB, NVRTC {nvrtc.version // 1000}.{nvrtc.version % 1000 // 10}"
+        f"{given.out}: {len(texts)} kernels for {given.architectures}, "
+        f"{size / 2**20:.2f} MiB, NVRTC {version}"
     )
     return 0
 
