@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Build the archive of compiled kernels that lies beside the library.
 
-    tools/kernel_archive.py --out FILE --cache DIRECTORY --architectures "75 80 90 90ptx" TEXTS...
+    tools/kernel_archive.py --out FILE --cache DIRECTORY --architectures "75 80 90 90ptx"
+                            --program build/tools/kernel_texts [TEXTS...]
 
-TEXTS are directories of NAME_HASH.cu, as build/tools/kernel_texts and GENESIS_KERNEL_SOURCE_DIR write
-them. Each text is compiled by NVRTC for each architecture: to machine code, or to PTX where the
-number has "ptx" behind it. No GPU is needed. What was compiled before by this version of NVRTC is
-taken from the cache. Without NVRTC no file is written; one sentence says so, and that is no failure.
+The program writes the texts of all kernels that do not depend on the user's program. TEXTS are
+directories with more: NAME_HASH.cu, as GENESIS_KERNEL_SOURCE_DIR keeps them. NVRTC compiles each
+for each architecture: to machine code, or to PTX where the number has "ptx" behind it. No GPU is
+needed. What was compiled before by this version of NVRTC is taken from the cache. Without NVRTC no
+file is written; one sentence says so, and that is no failure.
 
 src/jit/archive_file.h describes the file, src/jit/nvrtc.c the options of kernels.
 """
@@ -21,7 +23,9 @@ import os
 import re
 import site
 import struct
+import subprocess
 import sys
+import tempfile
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -58,9 +62,7 @@ class Nvrtc:
     def _call(self, function: str, *arguments: object) -> None:
         result = getattr(self.library, function)(*arguments)
         if result != 0:
-            raise RuntimeError(
-                f"{function}: {self.library.nvrtcGetErrorString(result).decode()}"
-            )
+            raise RuntimeError(f"{function}: {self.library.nvrtcGetErrorString(result).decode()}")
 
     def _read(self, program: ctypes.c_void_p, what: str) -> bytes:
         size = ctypes.c_size_t()
@@ -91,7 +93,9 @@ class Nvrtc:
                 self._call("nvrtcCompileProgram", program, len(options), given)
             except RuntimeError as error:
                 log = self._read(program, "ProgramLog").rstrip(b"\0").decode()
-                raise RuntimeError(f"kernel {name} for {kind}_{target & ~PTX}: {error}\n{log}") from None
+                raise RuntimeError(
+                    f"kernel {name} for {kind}_{target & ~PTX}: {error}\n{log}"
+                ) from None
             return self._read(program, "PTX" if target & PTX else "CUBIN")
         finally:
             self.library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -278,14 +282,18 @@ def targets_read(words: str, nvrtc: Nvrtc) -> list[int]:
 def main() -> int:
     """The command line; gives the exit code."""
     parser = argparse.ArgumentParser(description="Build the archive of compiled kernels.")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("build/libgenesis.kernels"))
+    parser.add_argument("--cache", type=Path, default=Path("build/kernel_images"))
     parser.add_argument("--architectures", default="75 80 90 100 120 90ptx")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--nvrtc", help="the file of NVRTC; without it the usual places")
-    parser.add_argument("texts", type=Path, nargs="+")
+    parser.add_argument("--nvrtc", help="the file of NVRTC; else the usual places")
+    parser.add_argument("--program", help="a program that writes texts to a directory")
+    parser.add_argument("--find", action="store_true", help="only say whether NVRTC is found")
+    parser.add_argument("texts", type=Path, nargs="*")
     given = parser.parse_args()
     nvrtc = nvrtc_find(given.nvrtc)
+    if given.find:
+        return 0 if nvrtc is not None else 1
     if nvrtc is None:
         given.out.unlink(missing_ok=True)
         print(
@@ -293,7 +301,10 @@ def main() -> int:
             "they are compiled when they are needed"
         )
         return 0
-    texts = texts_read(given.texts)
+    with tempfile.TemporaryDirectory() as folder:
+        if given.program:
+            subprocess.run([given.program, folder], check=True)
+        texts = texts_read([Path(folder), *given.texts])
     targets = targets_read(given.architectures, nvrtc)
     paths = images_make(nvrtc, texts, targets, given.cache, given.jobs)
     order = sorted(paths, key=lambda image: (image[1], *texts[image[0]]))

@@ -91,8 +91,8 @@ static bool checksum_is_right(const struct gni_archive_file *file)
 {
     struct header header = *file->header;
     header.checksum = 0;
-    uLong sum = crc32_z(0, (const Bytef *)&header, sizeof header);
-    sum = crc32_z(sum, (const Bytef *)file->entries, file->table_bytes - sizeof header);
+    uLong sum = crc32(0, (const Bytef *)&header, sizeof header);
+    sum = crc32(sum, (const Bytef *)file->entries, (uInt)(file->table_bytes - sizeof header));
     return sum == file->header->checksum;
 }
 

@@ -21,6 +21,7 @@ GOOD = {
     "GENESIS_LAUNCH_EARLY": "off",
     "GENESIS_LAUNCH_TOGETHER": "off",
     "GENESIS_RECOMPUTE_LEAST": "1GiB",
+    "GENESIS_KERNEL_ARCHIVE": "off",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
     "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }
