@@ -34,8 +34,10 @@ MAGIC, FORMAT, KEY_FORMAT = b"GNARCHIV", 1, "genesis archive 1"
 HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
 BLOCK = struct.Struct("=QIIII")
 UNIT = 16
-BLOCK_BYTES = 256 << 10  # of images: what is unpacked to get at one of them
-COPY_UNITS = 2  # what is worth a command
+# Images of a block, which is unpacked to get at one of them: so many, within these bytes. Blocks of PTX
+# have as many as there is room for: the driver takes much longer to translate it.
+BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST = 8, 256 << 10, 1 << 20
+COPY_BYTES = 32  # what is worth a command
 PTX = 1 << 16
 OPTIONS = ("--std=c++17", "--fmad=false")  # gni_kernel_options
 MINIMAL = ("--minimal", "--disable-warnings")
@@ -186,35 +188,44 @@ def _number(value: int) -> bytes:
     return bytes(encoded)
 
 
-def block_encode(images: bytes) -> bytes:
+def block_encode(images: bytes, unit: int) -> bytes:
     """Write images as commands and literals: src/jit/archive_file.h."""
-    units = [images[at : at + UNIT] for at in range(0, len(images), UNIT)]
-    seen: dict[tuple[bytes, ...], int] = {}  # where so many units were last
+    seen: dict[bytes, int] = {}  # where so many bytes were last
     commands, literals = bytearray(), bytearray()
     at = begin = known = 0
-    while at < len(units):
+    end = len(images)
+
+    def command(copied: int, back: int) -> None:
+        for number in (at - begin, copied, back):
+            commands.extend(_number(number // unit))
+        literals.extend(images[begin:at])
+
+    while at < end:
         while known < at:
-            seen[tuple(units[known : known + COPY_UNITS])] = known
-            known += 1
-        source = seen.get(tuple(units[at : at + COPY_UNITS]))
-        if source is None or at + COPY_UNITS > len(units):
-            at += 1
+            seen[images[known : known + COPY_BYTES]] = known
+            known += unit
+        source = seen.get(images[at : at + COPY_BYTES]) if at + COPY_BYTES <= end else None
+        if source is None:
+            at += unit
             continue
-        copied = COPY_UNITS
-        while at + copied < len(units) and units[source + copied] == units[at + copied]:
-            copied += 1
-        commands += _number(at - begin) + _number(copied) + _number(at - source)
-        literals += b"".join(units[begin:at])
+        copied, offset = COPY_BYTES, at - source
+        while (
+            images[at + copied : at + copied + unit]
+            == images[source + copied : source + copied + unit]
+            != b""
+        ):
+            copied += unit
+        command(copied, offset)
         at = begin = at + copied
     if begin < at:
-        commands += _number(at - begin) + _number(0) + _number(0)
-        literals += b"".join(units[begin:at])
+        command(0, 0)
     return struct.pack("=I", len(commands)) + commands + literals
 
 
-def block_pack(images: bytes) -> tuple[int, bytes]:
+def block_pack(job: tuple[bytes, int]) -> tuple[int, bytes]:
     """How many bytes a block has before zlib, and its bytes in the file."""
-    encoded = block_encode(images)
+    images, target = job
+    encoded = block_encode(images, 1 if target & PTX else UNIT)
     return len(encoded), zlib.compress(encoded, 9)
 
 
@@ -229,7 +240,9 @@ def images_group(images: Images) -> list[Images]:
         size = -(-len(image[2]) // UNIT) * UNIT
         if not groups or groups[-1][0][1] != image[1] or size > room:
             groups.append([])
-            room = BLOCK_BYTES
+            room = min(max(BLOCK_IMAGES * size, BLOCK_LEAST), BLOCK_MOST)
+            if image[1] & PTX:
+                room = BLOCK_MOST
         groups[-1].append(image)
         room -= size
     return groups
@@ -243,11 +256,11 @@ def archive_write(out: Path, version: int, images: Images, jobs: int) -> int:
         for key, target, image in group:
             entries.append((key, target, len(contents), len(content), len(image)))
             content += image + bytes(-len(image) % UNIT)
-        contents.append(content)
+        contents.append((content, group[0][1]))
     with ProcessPoolExecutor(jobs) as pool:
         packed = list(pool.map(block_pack, contents))
     blocks, offset = [], HEADER.size + ENTRY.size * len(entries) + BLOCK.size * len(packed)
-    for content, (inflated, block) in zip(contents, packed, strict=True):
+    for (content, _), (inflated, block) in zip(contents, packed, strict=True):
         blocks.append(BLOCK.pack(offset, len(block), inflated, len(content), 0))
         offset += len(block)
     table = b"".join([*(ENTRY.pack(*entry) for entry in sorted(entries)), *blocks])

@@ -262,6 +262,7 @@ const struct gni_archive_entry *gni_archive_file_find(const struct gni_archive_f
 struct reader {
     const unsigned char *commands, *commands_end;
     const unsigned char *literals, *literals_end;
+    size_t unit;
 };
 
 /* A number of a command, as bytes; where there is none, more than any block has. */
@@ -272,9 +273,9 @@ static size_t command_read(struct reader *reader)
         unsigned char byte = *reader->commands++;
         number |= (uint32_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
-            return (size_t)number * GNI_ARCHIVE_UNIT;
+            return number * reader->unit;
     }
-    return (size_t)UINT32_MAX * GNI_ARCHIVE_UNIT;
+    return UINT32_MAX;
 }
 
 /* Writes the first `end` bytes of a block, and what the last command makes beyond; never more than `most`. */
@@ -291,17 +292,20 @@ static bool block_expand(struct reader *reader, unsigned char *out, size_t end, 
         size_t copied = command_read(reader), back = command_read(reader);
         if (copied > most - at || back > at || (copied > 0 && back == 0) || literals + copied == 0)
             return false;
-        for (size_t i = 0; i < copied; i += GNI_ARCHIVE_UNIT) /* they may overlap */
-            memcpy(out + at + i, out + at + i - back, GNI_ARCHIVE_UNIT);
-        at += copied;
+        for (size_t end_of = at + copied; at < end_of;) { /* it may overlap what it makes */
+            size_t part = end_of - at < back ? end_of - at : back;
+            memcpy(out + at, out + at - back, part);
+            at += part;
+        }
     }
     return true;
 }
 
-/* `inflated` and `out` have room for the block. */
-static bool block_unpack(const struct gni_archive_file *file, const struct gni_archive_block *block,
-                         unsigned char *inflated, unsigned char *out, size_t end)
+/* Unpacks a block up to the end of an entry; `inflated` and `out` have room for all of it. */
+static bool block_unpack(const struct gni_archive_file *file, const struct gni_archive_entry *entry,
+                         unsigned char *inflated, unsigned char *out)
 {
+    const struct gni_archive_block *block = &file->blocks[entry->block];
     uint32_t command_bytes;
     uLongf made = block->inflated_bytes;
     if (uncompress(inflated, &made, file->bytes + block->offset, block->packed_bytes) != Z_OK ||
@@ -310,10 +314,13 @@ static bool block_unpack(const struct gni_archive_file *file, const struct gni_a
     memcpy(&command_bytes, inflated, sizeof command_bytes);
     if (command_bytes > made - sizeof command_bytes)
         return false;
-    struct reader reader = {.commands = inflated + sizeof command_bytes,
-                            .literals_end = inflated + made};
+    struct reader reader = {
+        .commands = inflated + sizeof command_bytes,
+        .literals_end = inflated + made,
+        .unit = (entry->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT,
+    };
     reader.commands_end = reader.literals = reader.commands + command_bytes;
-    return block_expand(&reader, out, end, block->nbytes);
+    return block_expand(&reader, out, (size_t)entry->start + entry->nbytes, block->nbytes);
 }
 
 gn_status gni_archive_file_unpack(const struct gni_archive_file *file,
@@ -328,8 +335,7 @@ gn_status gni_archive_file_unpack(const struct gni_archive_file *file,
         status = gni_error_host_memory(nbytes);
     } else {
         unsigned char *images = inflated + block->inflated_bytes;
-        bool is_right =
-            block_unpack(file, block, inflated, images, (size_t)entry->start + entry->nbytes);
+        bool is_right = block_unpack(file, entry, inflated, images);
         if (is_right)
             memcpy(bytes, images + entry->start, entry->nbytes);
         if (!is_right ||

@@ -12,7 +12,7 @@
  *     u32 bytes of commands | commands | literals        all of it compressed by zlib
  *     command: three numbers, 7 bits a byte, low ones first: units of literals | units to copy | how many units back
  *
- * and a unit is 16 bytes, the size of an instruction. tools/kernel_archive.py writes the file when the package is built.
+ * and a unit is 16 bytes, the size of an instruction, or a byte of PTX. tools/kernel_archive.py writes the file when the package is built.
  * Numbers are in the byte order of the machine.
  *
  * Invariants:

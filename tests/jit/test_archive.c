@@ -91,16 +91,18 @@ static void header_write(uint32_t entries, uint32_t blocks, uint32_t version)
 /* A block of an image by itself: one command, and literals. Gives what it has before zlib. */
 static size_t block_make(const struct image *image, unsigned char *inflated)
 {
-    uint32_t units = (uint32_t)((image->nbytes + GNI_ARCHIVE_UNIT - 1) / GNI_ARCHIVE_UNIT);
+    uint32_t unit = (image->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT;
+    size_t nbytes = (image->nbytes + GNI_ARCHIVE_UNIT - 1) / GNI_ARCHIVE_UNIT * GNI_ARCHIVE_UNIT;
+    uint32_t units = (uint32_t)nbytes / unit;
     const unsigned char commands[] = {(unsigned char)(units | 0x80),
                                       (unsigned char)(units >> 7 | 0x80),
                                       (unsigned char)(units >> 14), 0, 0};
     const uint32_t command_bytes = sizeof commands;
     memcpy(inflated, &command_bytes, sizeof command_bytes);
     memcpy(inflated + sizeof command_bytes, commands, sizeof commands);
-    memset(inflated + BLOCK_BEGIN, 0, (size_t)units * GNI_ARCHIVE_UNIT);
+    memset(inflated + BLOCK_BEGIN, 0, nbytes);
     memcpy(inflated + BLOCK_BEGIN, image->bytes, image->nbytes);
-    return BLOCK_BEGIN + (size_t)units * GNI_ARCHIVE_UNIT;
+    return BLOCK_BEGIN + nbytes;
 }
 
 /* Makes a file with a block for each image. */

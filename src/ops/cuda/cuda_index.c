@@ -456,7 +456,8 @@ static void form_list(struct gni_kernel_list *list, const struct gni_index_form 
     gni_kernel_list_add(list, name, &text);
 }
 
-/* The general form of a mode, which does what any other one does. */
+/* The general forms of a mode, which do what any other one does. The FEW modes, whose code is long, have words of 8 bytes
+ * only: these are no less right. */
 static void forms_list(struct gni_kernel_list *list, enum gni_index_mode mode, uint32_t unit,
                        gn_dtype dtype)
 {
@@ -466,7 +467,8 @@ static void forms_list(struct gni_kernel_list *list, enum gni_index_mode mode, u
                                   .dtype = (uint32_t)dtype,
                                   .number = GNI_INDEX_ANY_NUMBER,
                                   .each = 1};
-    for (form.is_wide = 0; form.is_wide < 2; form.is_wide++)
+    form.is_wide = mode == GNI_INDEX_FEW_SET || mode == GNI_INDEX_FEW_ADD;
+    for (; form.is_wide < 2; form.is_wide++)
         form_list(list, &form);
 }
 
