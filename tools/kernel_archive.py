@@ -34,8 +34,8 @@ MAGIC, FORMAT, KEY_FORMAT = b"GNARCHIV", 1, "genesis archive 1"
 HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
 BLOCK = struct.Struct("=QIIII")
 UNIT = 16
-# Images of a block, which is unpacked to get at one of them: so many, within these bytes. Blocks of PTX
-# have as many as there is room for: the driver takes much longer to translate it.
+# Images of a block, which is unpacked to get at one of them: so many, within these bytes. Blocks
+# of PTX have as many as there is room for: the driver takes much longer to translate it.
 BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST = 8, 256 << 10, 1 << 20
 COPY_BYTES = 32  # what is worth a command
 PTX = 1 << 16
