@@ -7,6 +7,7 @@
 #include "child.h"
 
 #include "base/host.h"
+#include "device/cuda/library.h"
 #include "genesis/genesis.h"
 #include "jit/archive.h"
 #include "jit/archive_file.h"
@@ -560,6 +561,36 @@ static void test_where_it_is_looked_for(void)
                       0);
 }
 
+/* With the archive, kernels need nothing but the driver. */
+static void compiler_body(void *context)
+{
+    struct gni_kernel_source source = source_of("one");
+    struct gni_kernel *kernel = NULL;
+    const struct gni_nvrtc *nvrtc = NULL;
+    gn_device *fake;
+    (void)context;
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &fake));
+    CHECK(gni_archive_has(fake, &source));
+    CHECK_OK(gni_kernel_get(fake, &source, &kernel));
+    CHECK(kernel != NULL && strcmp(kernel->name, "one") == 0);
+    CHECK(!gni_nvrtc_find_loaded(&nvrtc));
+    source = source_of("two"); /* the driver does not take its image, and nothing can compile it */
+    CHECK(gni_kernel_get(fake, &source, &kernel) != GN_OK);
+}
+
+static void test_no_compiler_is_needed(void)
+{
+    static struct child_result result;
+    struct image images[] = {image_of("one", 90, "fake:one"), image_of("two", 90, "nothing")};
+    archive_make(images, 2, NVRTC_VERSION);
+    (void)setenv("GENESIS_KERNEL_ARCHIVE", path, 1);
+    (void)setenv("GENESIS_CUDA_DRIVER", GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so", 1);
+    (void)setenv("GENESIS_KERNEL_CACHE_DIR", root, 1);
+    (void)setenv("FAKE_CUDA_VERSION", "13000", 1);
+    child_run(compiler_body, NULL, &result);
+    (void)child_is_ok(&result);
+}
+
 /* ---- kernels, on the simulator ------------------------------------------------------------------ */
 
 #define KERNEL_TEXT(operator)                                              \
@@ -666,6 +697,7 @@ int main(void)
         RUN(test_kernels_of_no_use);
     } else {
         RUN(test_where_it_is_looked_for); /* before this process has read its options */
+        RUN(test_no_compiler_is_needed);
         RUN(test_devices_get_the_best_image);
         RUN(test_keys_are_of_all_that_matters);
         RUN(test_an_archive_without_kernels);
