@@ -13,6 +13,7 @@
 
 int sim_nvrtc_fault(const char *function);
 bool sim_nvrtc_refuses(const char *source);
+void sim_nvrtc_wait(const char *source);
 
 #define DECLARE(result, name, arguments) SIM_EXPORT result sim_control_##name arguments;
 SIM_CONTROLS(DECLARE)
@@ -109,6 +110,37 @@ void sim_control_refuse(const char *text)
     pthread_mutex_lock(&sim.mutex);
     (void)snprintf(refused, sizeof refused, "%s", text != NULL ? text : "");
     pthread_mutex_unlock(&sim.mutex);
+}
+
+static char held[128]; /* "": nothing is */
+static int held_count;
+static pthread_cond_t held_changed = PTHREAD_COND_INITIALIZER;
+
+void sim_nvrtc_wait(const char *source)
+{
+    pthread_mutex_lock(&sim.mutex);
+    while (held[0] != '\0' && strstr(source, held) != NULL) {
+        held_count++;
+        pthread_cond_wait(&held_changed, &sim.mutex);
+        held_count--;
+    }
+    pthread_mutex_unlock(&sim.mutex);
+}
+
+void sim_control_hold(const char *text)
+{
+    pthread_mutex_lock(&sim.mutex);
+    (void)snprintf(held, sizeof held, "%s", text != NULL ? text : "");
+    pthread_cond_broadcast(&held_changed);
+    pthread_mutex_unlock(&sim.mutex);
+}
+
+int sim_control_held_count(void)
+{
+    pthread_mutex_lock(&sim.mutex);
+    int count = held_count;
+    pthread_mutex_unlock(&sim.mutex);
+    return count;
 }
 
 int sim_control_fault_count(void)

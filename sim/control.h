@@ -38,6 +38,8 @@
  *                    is persistent. A sticky result loses the device. Replaces the fault that was set
  *                    before; nth 0 sets none.
  *   refuse           texts that have this in them do not compile from now on; NULL: all may
+ *   hold             a compilation of a text that has this in it waits at its start from now on; NULL: none does any more
+ *   held_count       compilations that wait
  *   fault_count      how often the present fault struck
  *   call_count       calls of a function since the start (NULL: of all, without the lookups)
  *   schedule         0 eager, 1 lazy, 2 random with the seed; pending work is not touched
@@ -55,6 +57,8 @@
 #define SIM_CONTROLS(X)                                                           \
     X(void, fail, (const char *function, int nth, int result, int is_persistent)) \
     X(void, refuse, (const char *text))                                           \
+    X(void, hold, (const char *text))                                             \
+    X(int, held_count, (void))                                                    \
     X(int, fault_count, (void))                                                   \
     X(long, call_count, (const char *function))                                   \
     X(void, schedule, (int kind, uint64_t seed))                                  \

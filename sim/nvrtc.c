@@ -539,6 +539,7 @@ nvrtcResult nvrtcGetSupportedArchs(int *list)
 /* Faults that a test ordered (control.c); the engine's own tests are without them. */
 int sim_nvrtc_fault(const char *function) __attribute__((weak));
 bool sim_nvrtc_refuses(const char *source) __attribute__((weak));
+void sim_nvrtc_wait(const char *source) __attribute__((weak));
 
 #define FAULT_CHECK()                                                          \
     do {                                                                       \
@@ -591,6 +592,8 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count, const ch
     struct options parsed = {
         .is_fused = true, .architecture = DEFAULT_ARCHITECTURE, .standard = "c++17"};
     nvrtcResult result = options_parse(&parsed, &program->log, option_count, options);
+    if (sim_nvrtc_wait != NULL)
+        sim_nvrtc_wait(program->source);
     if (result == NVRTC_SUCCESS && sim_nvrtc_refuses != NULL &&
         sim_nvrtc_refuses(program->source)) {
         sim_text_print(&program->log, "%s(1): error: a test wants no such text\n", program->name);

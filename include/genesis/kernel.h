@@ -14,6 +14,7 @@
 #define GENESIS_KERNEL_H
 
 #include "genesis/device.h"
+#include "genesis/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,6 +34,29 @@ typedef struct gn_kernel gn_kernel;
  */
 GN_API gn_status gn_kernel_create(gn_device *device, const char *text, const char *name,
                                   const char *const *options, gn_kernel **kernel) GN_NODISCARD;
+
+/*
+ * Asks for the same in the background, and does not wait: threads of the library's own compile, whose number
+ * GENESIS_COMPILE_THREADS limits. gn_kernel_create() finds the kernel then, waits for it, or makes it itself. What goes wrong
+ * meanwhile is printed to standard error, and a wrong text is reported by gn_kernel_create(). Only arguments that are NULL or
+ * empty, and the CPU, fail here.
+ */
+GN_API gn_status gn_kernel_request(gn_device *device, const char *text, const char *name,
+                                   const char *const *options) GN_NODISCARD;
+
+/*
+ * Waits until all kernels are compiled that were asked for in the background, by gn_kernel_request() or by operations on
+ * tensors (GENESIS_TIERS). GN_ERROR_NOT_READY: it takes longer than that. UINT64_MAX: as long as it takes. A kernel that cannot
+ * be compiled is no failure here.
+ */
+GN_API gn_status gn_kernel_wait(uint64_t timeout_ms) GN_NODISCARD;
+
+/*
+ * Drops the kernels that wait to be compiled in the background, and waits for those that are being compiled. exit() does the
+ * same; who ends the process while NVRTC compiles for the first time calls this before, since NVRTC registers exit handlers
+ * of its own meanwhile.
+ */
+GN_API void gn_kernel_stop(void);
 
 /* Launches that were submitted still run to their end. NULL is allowed. */
 GN_API void gn_kernel_destroy(gn_kernel *kernel);
@@ -73,6 +97,33 @@ GN_API gn_status gn_kernel_launch(gn_kernel *kernel, const gn_kernel_shape *shap
  * exist can still be launched. `removed` (may be NULL) gets the number of files.
  */
 GN_API gn_status gn_kernel_cache_clear(size_t *removed) GN_NODISCARD;
+
+/* Where the code of a kernel came from. */
+typedef enum gn_kernel_origin {
+    GN_KERNEL_FROM_COMPILER, /* NVRTC, in this process */
+    GN_KERNEL_FROM_DISK,     /* the cache on disk */
+    GN_KERNEL_FROM_ARCHIVE,  /* what came with the library */
+} gn_kernel_origin;
+
+/* A kernel that the process has loaded. */
+typedef struct gn_kernel_description {
+    char name[GN_KERNEL_NAME_CAPACITY];
+    int device; /* the index of the CUDA device */
+    int tier; /* 0: it came with the library, or serves many programs; 1: it was compiled for what it does */
+    gn_kernel_origin origin;
+    double compile_ms; /* of NVRTC; 0 if it was not compiled in this process */
+    uint64_t
+        launch_count; /* a graph's launch counts when it is captured, and not when it is replayed */
+    uint64_t measured_count; /* launches of which gn_profile_enable() has made the time known */
+    double gpu_ms;           /* of those, together */
+} gn_kernel_description;
+
+/*
+ * Copies what is known of the loaded kernels, the oldest first: at most `capacity` of them. `count` gets how many there are,
+ * which may be more. `kernels` may be NULL if capacity is 0. Kernels of other libraries, such as cuBLASLt's, are not listed.
+ */
+GN_API gn_status gn_kernel_list(gn_kernel_description *kernels, size_t capacity,
+                                size_t *count) GN_NODISCARD;
 
 /* The archive of kernels that were compiled when the library was built (docs/cuda.md). */
 typedef struct gn_kernel_archive_description {

@@ -417,6 +417,10 @@ GN_API uint64_t gn_get_fusion_failures(void);
  * does not wait for it. Nothing on the CPU. */
 GN_API gn_status gn_warm_up(gn_device *device) GN_NODISCARD;
 
+/* The same in the background: gn_kernel_wait() waits for it. A kernel that does not compile is printed, and fails again where it
+ * is needed. */
+GN_API gn_status gn_warm_up_begin(gn_device *device) GN_NODISCARD;
+
 #ifdef __cplusplus
 }
 #endif

@@ -344,35 +344,9 @@ class _Launch:
 _WARM_UP = 'extern "C" __global__ void genesis_warm_up() {}'
 
 
-def warm_up_kernels(kernels: Iterable[_C.Kernel] | None = None, device: DeviceLike = None) -> None:
-    """Compile kernels ahead of time, several at once, so that no later launch waits for it.
-
-    Starts the device, too, and what CUDA does at its first launch.
-
-    Parameters
-    ----------
-    kernels : iterable of Kernel, optional
-        Those that will be needed. If not given: the kernels of common operations on contiguous
-        float32 tensors, which are one of ``+ - * /`` with a tensor or a number, exp, sqrt, relu,
-        tanh, sigmoid, filling, and sums, means and maxima of rows and columns. Chains of operations
-        have kernels of their own, which are compiled when they are first met.
-    device : device, str or int, optional
-        The current CUDA device if not given.
-
-    Raises
-    ------
-    RuntimeError
-        The first failure, after all have been tried.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> if genesis.cuda.is_available():
-    ...     genesis.cuda.warm_up_kernels()
-    """
-    where = _C.device(device) if device is not None else _C.device("cuda", _C.current_device())
-    waiting = list(kernels or ())
-    waiting.reverse()
+def _compile_all(kernels: list[_C.Kernel], where: _C.device) -> None:
+    """Several at once. Raises the first failure, after all have been tried."""
+    waiting = kernels[::-1]
     failures: list[Exception] = []
 
     def work() -> None:
@@ -386,15 +360,60 @@ def warm_up_kernels(kernels: Iterable[_C.Kernel] | None = None, device: DeviceLi
             except Exception as error:
                 failures.append(error)
 
-    start = Kernel(_WARM_UP, "genesis_warm_up")
-    start(1, 1, (), stream=_C.default_stream(where))
     threads = [Thread(target=work) for _ in range(min(len(waiting), cpu_count() or 1))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if kernels is None:
-        _C.warm_up_operations(where)
-    _C.synchronize(where)
     if failures:
         raise failures[0]
+
+
+def warm_up_kernels(
+    kernels: Iterable[_C.Kernel] | None = None, device: DeviceLike = None, *, wait: bool = True
+) -> None:
+    """Compile kernels ahead of time, several at once, so that no later launch waits for it.
+
+    Starts the device, too, and what CUDA does at its first launch.
+
+    Parameters
+    ----------
+    kernels : iterable of Kernel, optional
+        Those that will be needed. If not given: the kernels of common operations on contiguous
+        float32 tensors, which are one of ``+ - * /`` with a tensor or a number, exp, sqrt, relu,
+        tanh, sigmoid, filling, and sums, means and maxima of rows and columns. Chains of operations
+        have kernels of their own, which are compiled when they are first met.
+    device : device, str or int, optional
+        The current CUDA device if not given.
+    wait : bool, optional
+        False: return at once, and compile in the background. A launch that needs a kernel before
+        waits for it; :func:`wait_for_kernels` waits for all.
+
+    Raises
+    ------
+    RuntimeError
+        The first failure, after all have been tried. Without waiting, the log has it, and the first
+        launch raises it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> if genesis.cuda.is_available():
+    ...     genesis.cuda.warm_up_kernels()
+    """
+    where = _C.device(device) if device is not None else _C.device("cuda", _C.current_device())
+    wanted = list(kernels or ())
+    if not wait:
+        for kernel in wanted:
+            kernel.compile(where, wait=False)
+        if kernels is None:
+            _C.warm_up_operations(where, False)
+        return
+    start = Kernel(_WARM_UP, "genesis_warm_up")
+    start(1, 1, (), stream=_C.default_stream(where))
+    try:
+        _compile_all(wanted, where)
+    finally:
+        if kernels is None:
+            _C.warm_up_operations(where, True)
+        _C.synchronize(where)

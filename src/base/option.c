@@ -26,6 +26,7 @@ enum option_kind {
     option_kind_size,
     option_kind_amount,
     option_kind_fraction,
+    option_kind_number,
     option_kind_choice,
     option_kind_set,
     option_kind_path,
@@ -43,7 +44,8 @@ struct option_rule {
 };
 
 struct option_value {
-    uint64_t number; /* flag, size, amount, choice, set; thousandths are not enough for fraction */
+    uint64_t
+        number; /* flag, size, amount, number, choice, set; thousandths are not enough for fraction */
     double fraction;
     bool is_count;
     bool is_given;   /* by the environment; else the default */
@@ -185,6 +187,18 @@ static bool fraction_parse(const char *text, double *fraction)
     return digits > 0;
 }
 
+/* Digits and nothing else. */
+static bool number_parse(const struct option_rule *rule, const char *text, uint64_t *number)
+{
+    bool has_unit;
+    uint64_t found;
+    if (text[strspn(text, "0123456789")] != '\0' || size_scan(text, &found, &has_unit) != GN_OK ||
+        found < rule->minimum || found > rule->maximum)
+        return false;
+    *number = found;
+    return true;
+}
+
 /* Finds a word of `length` characters in a comma-separated list; its place, or -1. */
 static int choice_find(const char *choices, const char *word, size_t length)
 {
@@ -246,6 +260,8 @@ static bool option_parse(const struct option_rule *rule, const char *text,
         return fraction_parse(text, &value->fraction) &&
                value->fraction * 1000 >= (double)rule->minimum &&
                value->fraction * 1000 <= (double)rule->maximum;
+    case option_kind_number:
+        return number_parse(rule, text, &value->number);
     case option_kind_choice:
         place = choice_find(rule->choices, text, strlen(text));
         value->number = (uint64_t)place;
@@ -277,6 +293,10 @@ static void option_range_print(const struct option_rule *rule, char *buffer, siz
     case option_kind_fraction:
         (void)snprintf(buffer, size, "a number from %g to %g", (double)rule->minimum / 1000,
                        (double)rule->maximum / 1000);
+        break;
+    case option_kind_number:
+        (void)snprintf(buffer, size, "a whole number from %llu to %llu",
+                       (unsigned long long)rule->minimum, (unsigned long long)rule->maximum);
         break;
     case option_kind_choice:
         (void)snprintf(buffer, size, "one of %s", rule->choices);
@@ -393,6 +413,12 @@ bool gni_option_is_count(enum gni_option option)
 {
     gni_assert(option_rules[option].kind == option_kind_amount);
     return option_get(option)->is_count;
+}
+
+uint64_t gni_option_number(enum gni_option option)
+{
+    gni_assert(option_rules[option].kind == option_kind_number);
+    return option_get(option)->number;
 }
 
 double gni_option_fraction(enum gni_option option)

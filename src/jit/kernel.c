@@ -22,10 +22,10 @@
 #include "base/thread.h"
 #include "genesis/memory.h"
 #include "jit/archive.h"
+#include "jit/background.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
 #include "jit/trim.h"
-#include "jit/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -161,14 +161,21 @@ static struct gni_kernel *table_find(const struct key *key)
     return kernel;
 }
 
+/* Under the mutex: unloaded at the end, and not before (J1). A kernel is not unloaded while a stream is captured. */
+static void kernel_keep(struct gni_kernel *kernel)
+{
+    kernel->made_before = all_kernels;
+    all_kernels = kernel;
+}
+
 /* Under the mutex. */
 static void table_add(struct gni_kernel *kernel)
 {
     _Atomic(struct gni_kernel *) *bucket = bucket_of(kernel->hash);
+    kernel->is_in_table = true;
     kernel->next = atomic_load_explicit(bucket, memory_order_relaxed);
     atomic_store_explicit(bucket, kernel, memory_order_release);
-    kernel->made_before = all_kernels;
-    all_kernels = kernel;
+    kernel_keep(kernel);
     kernel_count++;
 }
 
@@ -189,12 +196,15 @@ static void table_drop(void)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++)
         atomic_store_explicit(&buckets[i], NULL, memory_order_relaxed);
+    for (struct gni_kernel *kernel = all_kernels; kernel != NULL; kernel = kernel->made_before)
+        kernel->is_in_table = false;
     kernel_count = 0;
     refusals_forget();
 }
 
 void gni_kernel_clear(void)
 {
+    gni_background_clear();
     gni_mutex_lock(&kernel_mutex);
     table_drop();
     gni_mutex_unlock(&kernel_mutex);
@@ -208,9 +218,23 @@ size_t gni_kernel_count(void)
     return count;
 }
 
-/* The devices are about to be closed, and nobody else is here. */
+size_t gni_kernel_visit(gni_kernel_visitor *visit, void *context)
+{
+    gni_mutex_lock(&kernel_mutex);
+    size_t index = kernel_count;
+    for (struct gni_kernel *kernel = all_kernels; kernel != NULL; kernel = kernel->made_before)
+        if (kernel->is_in_table)
+            visit(context, kernel, --index);
+    size_t count = kernel_count;
+    gni_mutex_unlock(&kernel_mutex);
+    return count;
+}
+
+/* The devices are about to be closed, and nobody else is here but threads of background.h. */
 static void kernels_unload(void)
 {
+    gni_background_stop();
+    gni_background_clear();
     gni_mutex_lock(&kernel_mutex);
     table_drop();
     struct gni_kernel *kernel = all_kernels;
@@ -228,10 +252,15 @@ static const struct gni_fork_handlers kernel_fork = {.mutex = &kernel_mutex};
 
 static struct gni_close_hook close_hook = {.run = kernels_unload};
 
-static void kernel_start(void)
+static void kernel_register(void)
 {
     gni_fork_register(GNI_FORK_KERNEL, &kernel_fork);
     gni_devices_add_close_hook(&close_hook);
+}
+
+void gni_kernel_start(void)
+{
+    gni_once_run(&kernel_once, kernel_register);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -247,6 +276,7 @@ static gn_status kernel_alloc(const struct key *key, struct gni_kernel **out)
     (void)snprintf(kernel->name, sizeof kernel->name, "%s", key->source->name);
     kernel->hash = key->hash;
     kernel->device = key->device;
+    kernel->is_general = key->source->is_general;
     kernel->has_signature = key->signature != NULL;
     kernel->identity_size = size;
     key_write(key, kernel->identity);
@@ -311,6 +341,7 @@ static bool kernel_load_cached(struct gni_kernel *kernel, const struct gni_kerne
     gn_status status = kernel_load(kernel, source, &image);
     gni_kernel_image_deinit(&image);
     if (status == GN_OK) {
+        kernel->origin = GN_KERNEL_FROM_DISK;
         gni_log(GNI_LOG_DEBUG, "kernel %s was found on disk", source->name);
         return true;
     }
@@ -341,7 +372,10 @@ static gn_status kernel_compile(struct gni_kernel *kernel, const struct gni_kern
                                 int architecture, const struct gni_disk_key *key)
 {
     struct gni_kernel_image image;
+    uint64_t start = gni_time_ns();
     GN_TRY(gni_nvrtc_compile(source, architecture, &image));
+    kernel->origin = GN_KERNEL_FROM_COMPILER;
+    kernel->compile_ms = (double)(gni_time_ns() - start) / 1e6;
     gn_status status = kernel_load(kernel, source, &image);
     if (status == GN_OK && key != NULL)
         gni_disk_cache_store(key, image.symbol, image.bytes, image.nbytes);
@@ -366,6 +400,8 @@ static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_
         if (kernel_load_cached(kernel, source, &guessed))
             return GN_OK;
     }
+    if (source->is_known_only)
+        return gni_error(GN_ERROR_UNAVAILABLE, "kernel %s has not been compiled", source->name);
     GN_TRY(gni_compiler_load(&compiler));
     gni_compiler_key(&compiler, architecture, source, &key);
     if ((!is_guessed || memcmp(&guessed, &key, sizeof key) != 0) &&
@@ -473,7 +509,9 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
     if (device->ops->module_load == NULL)
         return gni_error(GN_ERROR_UNSUPPORTED, "kernel %s is for a GPU, and cannot run on %s",
                          source->name, gni_device_label(device).text);
-    gni_once_run(&kernel_once, kernel_start);
+    gni_kernel_start();
+    if (key.signature != NULL)
+        gni_background_leave(device, key.signature, key.signature_size); /* J6 */
     gni_mutex_lock(&kernel_mutex);
     gn_status status = GN_OK;
     struct job *job = NULL;
@@ -491,21 +529,89 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
     return status;
 }
 
+/* What a text needs of itself; the text ends. */
+static gn_status text_take(struct gni_builder *text, struct gni_builder *trimmed)
+{
+    size_t length = text->length;
+    bool has_failed = text->has_failed;
+    if (!has_failed)
+        gni_text_trim(text->text, trimmed);
+    gni_builder_deinit(text);
+    if (!has_failed && !trimmed->has_failed)
+        return GN_OK;
+    gni_builder_deinit(trimmed);
+    return gni_error_host_memory(length);
+}
+
+/* Makes the kernel of a text, which ends; `source` has what is known of it beside. */
+static gn_status text_build(gn_device *device, struct gni_kernel_source *source,
+                            struct gni_builder *text, struct gni_kernel **kernel)
+{
+    struct gni_builder trimmed = {.text = NULL};
+    GN_TRY(text_take(text, &trimmed));
+    source->text = trimmed.text;
+    gn_status status = gni_kernel_get(device, source, kernel);
+    gni_builder_deinit(&trimmed);
+    return status;
+}
+
 gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
                            const void *signature, size_t signature_size, struct gni_kernel **kernel)
 {
+    struct gni_kernel_source source = {
+        .name = name, .signature = signature, .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
+}
+
+gn_status gni_kernel_build_general(gn_device *device, const char *name, struct gni_builder *text,
+                                   const void *signature, size_t signature_size,
+                                   struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {
+        .name = name, .is_general = true, .signature = signature, .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
+}
+
+gn_status gni_kernel_build_known(gn_device *device, const char *name, struct gni_builder *text,
+                                 const void *signature, size_t signature_size,
+                                 struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {.name = name,
+                                       .is_known_only = true,
+                                       .signature = signature,
+                                       .signature_size = signature_size};
+    return text_build(device, &source, text, kernel);
+}
+
+/* Loads it, too: J5. */
+static gn_status kernel_store(gn_device *device, const struct gni_kernel_source *source)
+{
+    struct key key = key_of_source(device, source);
+    struct gni_kernel *kernel = NULL;
+    GN_TRY(device->ops->check(device));
+    GN_TRY(kernel_alloc(&key, &kernel));
+    gn_status status = kernel_make(kernel, source);
+    if (status != GN_OK) {
+        gni_host_free(kernel);
+        return status;
+    }
+    gni_mutex_lock(&kernel_mutex);
+    kernel_keep(kernel);
+    gni_mutex_unlock(&kernel_mutex);
+    return GN_OK;
+}
+
+gn_status gni_kernel_build_stored(gn_device *device, const char *name, struct gni_builder *text,
+                                  const void *signature, size_t signature_size)
+{
     struct gni_builder trimmed = {.text = NULL};
-    if (!text->has_failed)
-        gni_text_trim(text->text, &trimmed);
+    GN_TRY(text_take(text, &trimmed));
     struct gni_kernel_source source = {.name = name,
                                        .text = trimmed.text,
                                        .signature = signature,
                                        .signature_size = signature_size};
-    gn_status status = text->has_failed || trimmed.has_failed
-                           ? gni_error_host_memory(text->length)
-                           : gni_kernel_get(device, &source, kernel);
+    gn_status status = kernel_store(device, &source);
     gni_builder_deinit(&trimmed);
-    gni_builder_deinit(text);
     return status;
 }
 
@@ -578,7 +684,8 @@ gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
     if (launch->shared_bytes >
         atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
         GN_TRY(shared_allow(kernel, launch->shared_bytes));
-    struct gni_profile_run *run = gni_profile_begin(kernel->name, stream, launch);
+    atomic_fetch_add_explicit(&kernel->launch_count, 1, memory_order_relaxed);
+    struct gni_profile_run *run = gni_profile_begin(kernel->name, stream, launch, &kernel->total);
     gn_status status = kernel->device->ops->function_launch(&kernel->function, stream, launch);
     gni_profile_end(run, stream, status == GN_OK);
     GN_TRY(status);

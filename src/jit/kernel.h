@@ -15,7 +15,8 @@
  *         GN_TRY(gni_kernel_build(device, name, &text, signature, size, &kernel));
  *     }
  *
- * A kernel that this process has not seen comes from the archive (archive.h), from the disk cache, or from NVRTC.
+ * A kernel that this process has not seen comes from the archive (archive.h), from the disk cache, or from NVRTC. Who need
+ * not wait for it asks for it in the background (background.h).
  *
  * Invariants:
  *   J1  a kernel that was handed out can be launched until gn_shutdown(), which the caller keeps apart
@@ -26,14 +27,17 @@
  *       as it fails. Different kernels are made at the same time. That a text without headers does not
  *       compile is remembered until gni_kernel_clear(); other failures are not;
  *   J4  kernel_mutex is not held while a kernel is compiled, loaded, or read from disk or written to it;
- *   J5  what is on disk was loaded once by the process that wrote it.
+ *   J5  what is on disk was loaded once by the process that wrote it;
+ *   J6  a kernel that is queued in the background is made by who asks for it here, and leaves the queue.
  */
 #ifndef GNI_JIT_KERNEL_H
 #define GNI_JIT_KERNEL_H
 
 #include "base/builder.h"
 #include "device/device.h"
+#include "genesis/kernel.h"
 #include "genesis/profile.h"
+#include "jit/profile.h"
 #include "jit/source.h"
 
 struct gni_kernel {
@@ -44,6 +48,12 @@ struct gni_kernel {
     struct gni_module module;
     struct gni_function function;
     struct gni_function_properties properties;
+    gn_kernel_origin origin;
+    double compile_ms; /* of NVRTC, or 0 */
+    bool is_general;   /* serves many programs: tier 0 */
+    bool is_in_table;  /* under the mutex of kernel.c */
+    _Atomic(uint64_t) launch_count;
+    struct gni_profile_total total;     /* of the launches that were measured */
     _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
     char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;
@@ -71,6 +81,20 @@ gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_build
                            const void *signature, size_t signature_size,
                            struct gni_kernel **kernel) GN_NODISCARD;
 
+/* The same for a kernel of tier 0, which serves many programs. */
+gn_status gni_kernel_build_general(gn_device *device, const char *name, struct gni_builder *text,
+                                   const void *signature, size_t signature_size,
+                                   struct gni_kernel **kernel) GN_NODISCARD;
+
+/* The same, but nothing is compiled: GN_ERROR_UNAVAILABLE where neither archive nor disk have the kernel. */
+gn_status gni_kernel_build_known(gn_device *device, const char *name, struct gni_builder *text,
+                                 const void *signature, size_t signature_size,
+                                 struct gni_kernel **kernel) GN_NODISCARD;
+
+/* The same, but the kernel is only made to be stored on disk: it is not in the table. */
+gn_status gni_kernel_build_stored(gn_device *device, const char *name, struct gni_builder *text,
+                                  const void *signature, size_t signature_size) GN_NODISCARD;
+
 /* Borrows the kernel that gni_kernel_get() was given with this signature; NULL if there is none. */
 struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size);
 
@@ -90,5 +114,13 @@ void gni_kernel_clear(void);
 
 /* How many kernels the process knows. */
 size_t gni_kernel_count(void);
+
+/* Calls a function with each of them and its place among them, 0 for the oldest; gives how many there are. The function
+ * takes no lock, and asks for no kernel. */
+typedef void gni_kernel_visitor(void *context, const struct gni_kernel *kernel, size_t index);
+size_t gni_kernel_visit(gni_kernel_visitor *visit, void *context);
+
+/* Sees to it that gn_shutdown() ends the kernels; otherwise the first gni_kernel_get() does. */
+void gni_kernel_start(void);
 
 #endif

@@ -7,11 +7,14 @@
 #include "genesis/kernel.h"
 
 #include "base/host.h"
+#include "jit/background.h"
 #include "jit/archive.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel.h"
 #include "jit/tune.h"
 #include "memory/manager.h"
+
+#include <string.h>
 
 enum {
     PARAMETERS_MAX = 1 << 15, /* there are fewer bytes of them */
@@ -73,20 +76,53 @@ static gn_status kernel_wrap(struct gni_kernel *kernel, gn_kernel **out)
     return GN_OK;
 }
 
+/* Of a user's kernel. */
+static gn_status source_fill(struct gni_kernel_source *source, const char *text, const char *name,
+                             const char *const *options)
+{
+    static const char *const none[] = {NULL};
+    GN_CHECK_ARGUMENT(name[0] != '\0', "the name is empty");
+    *source = (struct gni_kernel_source){.name = name,
+                                         .text = text,
+                                         .options = options != NULL ? options : none,
+                                         .is_expression = true};
+    return GN_OK;
+}
+
 gn_status gn_kernel_create(gn_device *device, const char *text, const char *name,
                            const char *const *options, gn_kernel **kernel)
 {
-    static const char *const none[] = {NULL};
     GN_CHECK_ARGUMENT(device != NULL && text != NULL && name != NULL && kernel != NULL,
                       "device, text, name and kernel must not be NULL");
-    GN_CHECK_ARGUMENT(name[0] != '\0', "the name is empty");
-    struct gni_kernel_source source = {.name = name,
-                                       .text = text,
-                                       .options = options != NULL ? options : none,
-                                       .is_expression = true};
+    struct gni_kernel_source source;
+    GN_TRY(source_fill(&source, text, name, options));
     struct gni_kernel *made;
     GN_TRY(gni_kernel_get(device, &source, &made));
     return kernel_wrap(made, kernel);
+}
+
+gn_status gn_kernel_request(gn_device *device, const char *text, const char *name,
+                            const char *const *options)
+{
+    GN_CHECK_ARGUMENT(device != NULL && text != NULL && name != NULL,
+                      "device, text and name must not be NULL");
+    struct gni_kernel_source source;
+    GN_TRY(source_fill(&source, text, name, options));
+    if (device->ops->module_load == NULL)
+        return gni_error(GN_ERROR_UNSUPPORTED, "kernel %s is for a GPU, and cannot run on %s", name,
+                         gni_device_label(device).text);
+    gni_kernel_request_source(device, &source);
+    return GN_OK;
+}
+
+gn_status gn_kernel_wait(uint64_t timeout_ms)
+{
+    return gni_background_wait(timeout_ms) ? GN_OK : GN_ERROR_NOT_READY;
+}
+
+void gn_kernel_stop(void)
+{
+    gni_background_stop();
 }
 
 void gn_kernel_destroy(gn_kernel *kernel)
@@ -175,5 +211,38 @@ gn_status gn_kernel_cache_clear(size_t *removed)
     size_t count = gni_disk_cache_clear();
     if (removed != NULL)
         *removed = count;
+    return GN_OK;
+}
+
+struct kernel_listing {
+    gn_kernel_description *kernels;
+    size_t capacity;
+};
+
+static void listing_add(void *context, const struct gni_kernel *kernel, size_t index)
+{
+    struct kernel_listing *listing = context;
+    if (index >= listing->capacity)
+        return;
+    gn_kernel_description *to = &listing->kernels[index];
+    const struct gni_profile_total *total = &kernel->total;
+    *to = (gn_kernel_description){
+        .device = kernel->device->index,
+        .tier = kernel->is_general || kernel->origin == GN_KERNEL_FROM_ARCHIVE ? 0 : 1,
+        .origin = kernel->origin,
+        .compile_ms = kernel->compile_ms,
+        .launch_count = atomic_load_explicit(&kernel->launch_count, memory_order_relaxed),
+        .measured_count = atomic_load_explicit(&total->count, memory_order_relaxed),
+        .gpu_ms = (double)atomic_load_explicit(&total->ns, memory_order_relaxed) / 1e6,
+    };
+    memcpy(to->name, kernel->name, sizeof to->name);
+}
+
+gn_status gn_kernel_list(gn_kernel_description *kernels, size_t capacity, size_t *count)
+{
+    GN_CHECK_ARGUMENT(count != NULL && (kernels != NULL || capacity == 0),
+                      "count must not be NULL, nor kernels if there is room for some");
+    struct kernel_listing listing = {.kernels = kernels, .capacity = capacity};
+    *count = gni_kernel_visit(listing_add, &listing);
     return GN_OK;
 }

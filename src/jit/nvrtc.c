@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "device/cuda/library.h"
+#include "jit/background.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -245,11 +246,33 @@ static void source_show(const struct gni_kernel_source *source)
     (void)gni_kernel_source_write(source, directory);
 }
 
+/*
+ * Before a thread that exit() must stop compiles. NVRTC registers handlers of its own when it is loaded and in its first
+ * compilation, and compiling crashes once they have run. Handlers run from the newest to the oldest: so there is a
+ * compilation of nothing first, and then our handler is registered.
+ */
+static void exit_guard(void)
+{
+    static const char *const options[] = {"--gpu-architecture=compute_90"};
+    const struct gni_nvrtc *nvrtc;
+    nvrtcProgram program = NULL;
+    if (gni_nvrtc_open(&nvrtc) == GN_OK &&
+        nvrtc->functions.nvrtcCreateProgram(&program, "extern \"C\" __global__ void none() {}",
+                                            "none", 0, NULL, NULL) == NVRTC_SUCCESS) {
+        (void)nvrtc->functions.nvrtcCompileProgram(program, 1, options);
+        (void)nvrtc->functions.nvrtcDestroyProgram(&program);
+    }
+    gni_background_guard_exit();
+}
+
 gn_status gni_nvrtc_compile(const struct gni_kernel_source *source, int architecture,
                             struct gni_kernel_image *image)
 {
+    static struct gni_once guard_once = GNI_ONCE_INIT;
     struct compilation compilation = {.source = source};
     GN_TRY(gni_nvrtc_open(&compilation.nvrtc));
+    if (gni_background_is_thread())
+        gni_once_run(&guard_once, exit_guard);
     GN_TRY(target_find(compilation.nvrtc, architecture, &compilation.target));
     source_show(source);
     uint64_t start = gni_time_ns();

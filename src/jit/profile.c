@@ -41,6 +41,7 @@ struct gni_profile_run {
     struct gni_list link;
     gn_device *device;
     struct stopwatch *stopwatch;
+    struct gni_profile_total *total; /* NULL: none */
     gn_kernel_run record;
 };
 
@@ -165,6 +166,11 @@ static void run_know(struct gni_profile_run *run)
         return;
     }
     run->record.duration_ms = round((double)ms * 1e6) / 1e6; /* whole nanoseconds */
+    if (run->total != NULL) {
+        atomic_fetch_add_explicit(&run->total->count, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&run->total->ns, (uint64_t)llround((double)ms * 1e6),
+                                  memory_order_relaxed);
+    }
     stopwatch_give(run->stopwatch);
     run->stopwatch = NULL;
     gni_list_push_back(&known, &run->link);
@@ -270,7 +276,8 @@ static bool is_measurable(gn_stream *stream, uint64_t *id)
 }
 
 struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
-                                          const struct gni_launch *launch)
+                                          const struct gni_launch *launch,
+                                          struct gni_profile_total *total)
 {
     uint64_t id;
     void (*observer)(const char *) = atomic_load(&launch_observer);
@@ -290,6 +297,7 @@ struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
     }
     run->device = stream->device;
     run->stopwatch = stopwatch;
+    run->total = total;
     gn_kernel_run *record = &run->record;
     (void)snprintf(record->name, sizeof record->name, "%s", name);
     record->device = stream->device->index;

@@ -16,6 +16,11 @@
 
 struct gni_profile_run;
 
+/* What a kernel's launches took, of those that were measured. It lives until gn_shutdown(). */
+struct gni_profile_total {
+    _Atomic(uint64_t) count, ns;
+};
+
 /* Launches are measured, or somebody wants their names. */
 extern atomic_bool gni_profile_is_wanted;
 
@@ -23,15 +28,17 @@ extern atomic_bool gni_profile_is_wanted;
 void gni_profile_set_observer(void (*observer)(const char *name));
 
 struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
-                                          const struct gni_launch *launch);
+                                          const struct gni_launch *launch,
+                                          struct gni_profile_total *total);
 void gni_profile_stop(struct gni_profile_run *run, gn_stream *stream, bool is_launched);
 
-/* `launch` is NULL where a library chooses it. NULL: this launch is not measured. */
+/* `launch` is NULL where a library chooses it, `total` where nobody adds up. NULL: this launch is not measured. */
 static inline struct gni_profile_run *gni_profile_begin(const char *name, gn_stream *stream,
-                                                        const struct gni_launch *launch)
+                                                        const struct gni_launch *launch,
+                                                        struct gni_profile_total *total)
 {
     return atomic_load_explicit(&gni_profile_is_wanted, memory_order_relaxed)
-               ? gni_profile_start(name, stream, launch)
+               ? gni_profile_start(name, stream, launch, total)
                : NULL;
 }
 

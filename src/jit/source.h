@@ -25,6 +25,8 @@ struct gni_kernel_source {
      */
     const void *signature;
     size_t signature_size;
+    bool is_known_only; /* taken from the archive or the disk, never compiled */
+    bool is_general;    /* the kernel is one of tier 0 (tiers.h): it is there for many programs */
 };
 
 /* The options of kernels that we generate: C++17, and no product that is contracted with a sum, so that

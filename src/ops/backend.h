@@ -186,8 +186,8 @@ struct gni_backend {
     gn_status (*fill)(gn_scalar number, gn_tensor *out);
     gn_status (*sequence)(gn_scalar start, gn_scalar step, gn_tensor *out);
 
-    /* (optional) Makes what common operations will need. */
-    gn_status (*warm_up)(gn_device *device);
+    /* (optional) Makes what common operations will need, or has it made in the background. */
+    gn_status (*warm_up)(gn_device *device, bool is_waiting);
 
     /* ---- what pays ---- */
 

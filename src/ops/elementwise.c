@@ -660,11 +660,21 @@ gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result)
     return GN_OK;
 }
 
-gn_status gn_warm_up(gn_device *device)
+static gn_status warm_up(gn_device *device, bool is_waiting)
 {
     GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
     const struct gni_backend *backend = gni_backend_get(device);
-    return backend->warm_up != NULL ? backend->warm_up(device) : GN_OK;
+    return backend->warm_up != NULL ? backend->warm_up(device, is_waiting) : GN_OK;
+}
+
+gn_status gn_warm_up(gn_device *device)
+{
+    return warm_up(device, true);
+}
+
+gn_status gn_warm_up_begin(gn_device *device)
+{
+    return warm_up(device, false);
 }
 
 bool gn_tensor_peek_item(const gn_tensor *tensor, gn_scalar *item)

@@ -22,6 +22,7 @@
 enum {
     ARGUMENTS_MAX = 256,
     OPTIONS_MAX = 32,
+    WAIT_STEP_MS = 50,
 };
 
 struct kernel_object {
@@ -162,15 +163,22 @@ static int letters_check(const struct kernel_object *kernel, const gn_kernel *co
     return 0;
 }
 
+static void options_fill(const struct kernel_object *kernel, const char *options[OPTIONS_MAX + 1])
+{
+    Py_ssize_t count = PyTuple_Size(kernel->options);
+    for (Py_ssize_t i = 0; i < count; i++)
+        options[i] = text_from_python(PyTuple_GetItem(kernel->options, i));
+    options[count] = NULL;
+}
+
 /* The code for a device, made if need be. */
 static gn_kernel *kernel_on(struct kernel_object *kernel, gn_device *device)
 {
     gn_kernel **slot = &kernel->kernels[gn_device_get_index(device)];
     if (*slot != NULL && gn_device_get_type(device) == GN_DEVICE_CUDA)
         return *slot;
-    const char *options[OPTIONS_MAX + 1] = {NULL};
-    for (Py_ssize_t i = 0; i < PyTuple_Size(kernel->options); i++)
-        options[i] = text_from_python(PyTuple_GetItem(kernel->options, i));
+    const char *options[OPTIONS_MAX + 1];
+    options_fill(kernel, options);
     const char *text = text_from_python(kernel->text), *name = text_from_python(kernel->name);
     gn_kernel *made = NULL;
     gn_status status;
@@ -553,9 +561,24 @@ static gn_kernel *kernel_on_argument(PyObject *self, PyObject *arguments, PyObje
 
 static PyObject *kernel_compile(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    if (kernel_on_argument(self, arguments, keywords, "|O:compile") == NULL)
+    static char *names[] = {"device", "wait", NULL};
+    struct kernel_object *kernel = kernel_of(self);
+    PyObject *name = Py_None;
+    int is_waiting = 1;
+    gn_device *device;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|O$p:compile", names, &name,
+                                     &is_waiting) ||
+        device_from_python(kernel->state, name, &device) < 0)
         return NULL;
-    Py_RETURN_NONE;
+    if (is_waiting) {
+        if (kernel_on(kernel, device) == NULL)
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    const char *options[OPTIONS_MAX + 1];
+    options_fill(kernel, options);
+    return none_or_raise(self, gn_kernel_request(device, text_from_python(kernel->text),
+                                                 text_from_python(kernel->name), options));
 }
 
 static PyObject *kernel_properties(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -593,8 +616,10 @@ static PyObject *kernel_repr(PyObject *self)
 
 static PyMethodDef kernel_methods[] = {
     {"compile", WITH_KEYWORDS(kernel_compile),
-     "compile($self, device=None)\n--\n\n"
-     "Compiles for a device now, which the first launch there would do otherwise."},
+     "compile($self, device=None, *, wait=True)\n--\n\n"
+     "Compiles for a device now, which the first launch there would do otherwise. wait=False: in "
+     "the\n"
+     "background."},
     {"properties", WITH_KEYWORDS(kernel_properties),
      "properties($self, device=None)\n--\n\n"
      "What the compiled kernel is: parameters (-1: not known), max_threads_per_block, registers,\n"
@@ -651,17 +676,70 @@ static PyObject *kernel_archive(PyObject *module, PyObject *unused)
                          PyUnicode_DecodeFSDefault(archive.reason));
 }
 
-static PyObject *warm_up_operations(PyObject *module, PyObject *name)
+static PyObject *warm_up_operations(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
+    PyObject *name;
+    int is_waiting;
     gn_device *device;
     gn_status status;
-    if (device_from_python(state, name, &device) < 0)
+    if (!PyArg_ParseTuple(arguments, "Op:warm_up_operations", &name, &is_waiting) ||
+        device_from_python(state, name, &device) < 0)
         return NULL;
-    CALL_UNLOCKED(status, gn_warm_up(device));
+    CALL_UNLOCKED(status, is_waiting ? gn_warm_up(device) : gn_warm_up_begin(device));
     if (status != GN_OK)
         return error_raise(state, status);
     Py_RETURN_NONE;
+}
+
+/* In short steps, between which signals are handled. */
+static PyObject *wait_for_kernels(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    gn_status status = GN_ERROR_NOT_READY;
+    while (status == GN_ERROR_NOT_READY) {
+        CALL_UNLOCKED(status, gn_kernel_wait(WAIT_STEP_MS));
+        if (PyErr_CheckSignals() < 0)
+            return NULL;
+    }
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
+/* (name, device, tier, origin, compile_ms, launches, measured, gpu_ms) */
+static PyObject *description_to_python(const gn_kernel_description *from)
+{
+    static const char *const origins[] = {"compiler", "disk", "archive"};
+    return Py_BuildValue("(siisdKKd)", from->name, from->device, from->tier, origins[from->origin],
+                         from->compile_ms, (unsigned long long)from->launch_count,
+                         (unsigned long long)from->measured_count, from->gpu_ms);
+}
+
+/* What is loaded now: there may be more of it a moment later. */
+static PyObject *kernel_list(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct module_state *state = module_state_of(module);
+    gn_kernel_description *kernels = NULL;
+    size_t capacity = 0, count;
+    gn_status status;
+    while ((status = gn_kernel_list(kernels, capacity, &count)) == GN_OK && count > capacity) {
+        PyMem_Free(kernels);
+        capacity = count;
+        kernels = PyMem_Calloc(capacity, sizeof *kernels);
+        if (kernels == NULL)
+            return PyErr_NoMemory();
+    }
+    PyObject *list = status == GN_OK ? PyList_New(0) : error_raise(state, status);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *one = description_to_python(&kernels[i]);
+        if (one == NULL || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    PyMem_Free(kernels);
+    return list;
 }
 
 /* (kernel, problem, device, chosen, ((values, milliseconds), ...)) */
@@ -713,16 +791,36 @@ static PyMethodDef kernel_functions[] = {
      "kernel_archive($module, /)\n--\n\nThe archive of compiled kernels, as a dict."},
     {"clear_kernel_cache", clear_kernel_cache, METH_NOARGS,
      "clear_kernel_cache($module, /)\n--\n\nForgets compiled kernels; how many were on disk."},
+    {"kernel_list", kernel_list, METH_NOARGS,
+     "kernel_list($module, /)\n--\n\nWhat is loaded: (name, device, tier, origin, compile_ms, "
+     "launches, measured,\ngpu_ms)."},
     {"tuning_list", tuning_list, METH_NOARGS,
      "tuning_list($module, /)\n--\n\nWhat was measured: (kernel, problem, device, chosen, "
      "candidates)."},
-    {"warm_up_operations", warm_up_operations, METH_O,
-     "warm_up_operations($module, device, /)\n--\n\nCompiles kernels of common operations."},
+    {"wait_for_kernels", wait_for_kernels, METH_NOARGS,
+     "wait_for_kernels($module, /)\n--\n\nWaits for what is compiled in the background."},
+    {"warm_up_operations", warm_up_operations, METH_VARARGS,
+     "warm_up_operations($module, device, wait, /)\n--\n\nCompiles kernels of common operations, "
+     "or has them\ncompiled in the background."},
     {NULL, NULL, 0, NULL},
 };
 
+/* The interpreter ends before the process's exit handlers run: see gn_kernel_stop(). */
+static int stop_register(void)
+{
+    static bool is_registered;
+    if (!is_registered && Py_AtExit(gn_kernel_stop) < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "the interpreter takes no more exit handlers");
+        return -1;
+    }
+    is_registered = true;
+    return 0;
+}
+
 int kernel_class_init(PyObject *module)
 {
+    if (stop_register() < 0)
+        return -1;
     PyObject *class = PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     int result = class != NULL ? PyModule_AddObjectRef(module, "Kernel", class) : -1;
     Py_XDECREF(class);

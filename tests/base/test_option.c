@@ -25,6 +25,7 @@ enum kind {
     kind_size,
     kind_amount,
     kind_fraction,
+    kind_number,
     kind_choice,
     kind_set,
     kind_path,
@@ -44,7 +45,7 @@ static const struct variable {
 #undef VARIABLE
 };
 
-static const char *const kind_names[KIND_COUNT] = {"flag",   "size", "amount", "fraction",
+static const char *const kind_names[KIND_COUNT] = {"flag",   "size", "amount", "fraction", "number",
                                                    "choice", "set",  "path",   "library"};
 
 /* In memory that the children share with the parent: what the defaults mean. */
@@ -68,6 +69,9 @@ static struct reading reading_of(int index)
         break;
     case kind_fraction:
         reading.fraction = gni_option_fraction(option);
+        break;
+    case kind_number:
+        reading.number = gni_option_number(option);
         break;
     case kind_choice:
         reading.number = gni_option_choice(option);
@@ -136,6 +140,7 @@ static void test_defaults(void)
     CHECK(standard_readings[GNI_OPTION_CUDA_MEMORY_FRACTION].fraction == 1);
     CHECK_U64(standard_readings[GNI_OPTION_CUDA_SEGMENT_SIZE].number, 32 << 20);
     CHECK(!standard_readings[GNI_OPTION_CUDA_CACHE_SIZE].is_count);
+    CHECK_U64(standard_readings[GNI_OPTION_COMPILE_THREADS].number, 0);
 }
 
 /* ---- bad values ----------------------------------------------------------------------------- */
@@ -149,6 +154,8 @@ static const char *const bad_values[KIND_COUNT][VALUES_MAX] = {
     [kind_amount] = {"2TiB", "1099511627777", "x", "-5", "5 blocks", "99999999999999999999"},
     [kind_fraction] = {".", "0", "0.0009", "1.001", "2", "-0.5", "+0.5", "1e-1", "nan", "inf",
                        "0,5", "0.5 ", "0.5.5", "50%", "0.000000000000000005"},
+    [kind_number] = {"0", "65", "-1", "+2", " 2", "2 ", "2.0", "2B", "0x2", "two", "2,3",
+                     "99999999999999999999"},
     [kind_choice] = {"x", "of", "offf", ",", "off,", "0", " off"},
     [kind_set] = {",", "x", "poison;guard", "poison, guard", "poison,,guard", "0", "poisonguard"},
     [kind_path] = {"relative", "./here", "~/cache", " /tmp"},
@@ -221,7 +228,7 @@ static void test_long_values(void)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (int index = 0; index < GNI_OPTION_COUNT; index++) {
             enum kind kind = variables[index].kind;
-            memset(value, kind <= kind_fraction ? '0' : 'a', lengths[i]);
+            memset(value, kind <= kind_number ? '0' : 'a', lengths[i]);
             value[0] = kind == kind_path ? '/' : value[0];
             value[lengths[i]] = '\0';
             bad_value_try(index, value);
@@ -234,7 +241,7 @@ static void test_long_values(void)
 struct good_value {
     enum gni_option option;
     const char *value;
-    uint64_t number; /* flag, size, amount, choice, set */
+    uint64_t number; /* flag, size, amount, number, choice, set */
     double fraction;
     bool is_count;
 };
@@ -282,6 +289,11 @@ static const struct good_value good_values[] = {
     {GNI_OPTION_CUDA_DRIVER, "/opt/driver/libcuda.so", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "libcuda.so.1.1", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "fake", NUMBER(0)},
+    {GNI_OPTION_TIERS, "on", NUMBER(0)},
+    {GNI_OPTION_TIERS, "Compiled", NUMBER(1)},
+    {GNI_OPTION_TIERS, "interpreted", NUMBER(2)},
+    {GNI_OPTION_COMPILE_THREADS, "1", NUMBER(1)},
+    {GNI_OPTION_COMPILE_THREADS, "064", NUMBER(64)},
     {GNI_OPTION_RECOMPUTE_LEAST, "64KiB", NUMBER(65536)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/", NUMBER(0)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/var/cache/a b", NUMBER(0)},

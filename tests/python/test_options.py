@@ -20,6 +20,8 @@ GOOD = {
     "GENESIS_LAUNCH_THREAD": "off",
     "GENESIS_LAUNCH_EARLY": "off",
     "GENESIS_LAUNCH_TOGETHER": "off",
+    "GENESIS_TIERS": "interpreted",
+    "GENESIS_COMPILE_THREADS": "3",
     "GENESIS_RECOMPUTE_LEAST": "1GiB",
     "GENESIS_KERNEL_ARCHIVE": "off",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from genesis._cuda_memory import use_mem_pool as use_mem_pool
     from genesis._kernel import Kernel as Kernel
     from genesis._kernel import warm_up_kernels as warm_up_kernels
+    from genesis._kernel_list import LoadedKernel as LoadedKernel
+    from genesis._kernel_list import kernels as kernels
+    from genesis._kernel_list import wait_for_kernels as wait_for_kernels
     from genesis._nvml import utilization as utilization
     from genesis._profiling import enable_profiling as enable_profiling
     from genesis._profiling import profiler as profiler
@@ -43,6 +46,7 @@ __all__ = [
     "ExternalStream",
     "Graph",
     "Kernel",
+    "LoadedKernel",
     "MemPool",
     "OutOfMemoryError",
     "Stream",
@@ -79,6 +83,7 @@ __all__ = [
     "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "kernels",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -112,6 +117,7 @@ __all__ = [
     "tuning_choices",
     "use_mem_pool",
     "utilization",
+    "wait_for_kernels",
     "warm_up_kernels",
 ]
 
@@ -125,6 +131,7 @@ _LATE = {
         "use_mem_pool",
     ),
     "_kernel": ("Kernel", "warm_up_kernels"),
+    "_kernel_list": ("LoadedKernel", "kernels", "wait_for_kernels"),
     "_nvml": ("utilization",),
     "_profiling": ("enable_profiling", "profiler"),
     "_tuning": ("TuningChoice", "tuning_choices"),

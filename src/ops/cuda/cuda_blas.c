@@ -171,7 +171,7 @@ static gn_status descriptor_submit(const struct product_work *work, cublasLtMatm
     struct gni_cuda_scope scope;
     GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), GNI_CUDA_PLAIN, &scope));
     struct gni_cuda_gate *gate = &gni_cuda_device_of(stream->device)->gate;
-    struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
+    struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL, NULL);
     gni_cuda_gate_enter(gate);
     cublasStatus_t status = gni_cublas_library()->cublasLtMatmul(
         gni_cublas_handle(stream->device), descriptor, alpha, work->b, plan->b, work->a, plan->a,

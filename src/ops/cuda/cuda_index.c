@@ -65,7 +65,8 @@ static gn_status form_kernel(gn_device *device, const struct gni_index_form *spe
     struct gni_builder text = {.text = NULL};
     form_name(specialization, name);
     form_text(specialization, name, &text);
-    return gni_kernel_build(device, name, &text, specialization, sizeof *specialization, kernel);
+    return gni_kernel_build_general(device, name, &text, specialization, sizeof *specialization,
+                                    kernel);
 }
 
 /* ---- numbers that are out of range ------------------------------------------------------------- */

@@ -13,9 +13,10 @@
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/interpret.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
-#include "ops/recorder.h"
+#include "ops/cuda/program_kernel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -303,23 +304,13 @@ static size_t kernel_sign(const struct list_kernel *kernel, unsigned char *signa
     return (size_t)(at - signature);
 }
 
-static gn_status kernel_get(gn_device *device, const struct list_kernel *kernel,
-                            struct gni_kernel **found)
+static void kernel_write(const void *context, char name[GNI_PROGRAM_KERNEL_NAME],
+                         struct gni_builder *text)
 {
-    unsigned char signature[SIGNATURE_MOST];
-    char name[160];
-    size_t size = kernel_sign(kernel, signature);
-    *found = gni_kernel_find(device, signature, size);
-    if (*found != NULL)
-        return GN_OK;
-    struct gni_builder text = {.text = NULL};
-    size_t used = gni_program_words(kernel->list->program, name, sizeof name);
-    snprintf(name + used, sizeof name - used, "list_kernel");
-    kernel_text(kernel, name, &text);
-    void *state = gni_wait_begin();
-    gn_status status = gni_kernel_build(device, name, &text, signature, size, found);
-    gni_wait_end(state);
-    return status;
+    const struct list_kernel *kernel = context;
+    size_t used = gni_program_words(kernel->list->program, name, GNI_PROGRAM_KERNEL_NAME);
+    snprintf(name + used, GNI_PROGRAM_KERNEL_NAME - used, "list_kernel");
+    kernel_text(kernel, name, text);
 }
 
 /* Whether kernels can have 32 KiB of arguments: a driver and an NVRTC of CUDA 12.1 are there. */
@@ -351,13 +342,19 @@ static int capacity_choose(const struct gni_list_program *list)
 
 /* ---- launches -------------------------------------------------------------------------------------------- */
 
+/* Elements of a block. */
+static int64_t block_stretch(const struct gni_list_program *list)
+{
+    return (int64_t)GNI_FIXED_THREADS * list->pack * BLOCK_PACKS;
+}
+
 /* Fills in the arguments of some entries; returns how many blocks these have. */
 static int64_t arguments_fill(const struct list_kernel *kernel, int begin, int count,
                               double *partial, uint64_t *arguments)
 {
     const struct gni_list_program *list = kernel->list;
     const struct gni_program *program = list->program;
-    int64_t stretch = (int64_t)GNI_FIXED_THREADS * list->pack * BLOCK_PACKS, blocks = 0;
+    int64_t stretch = block_stretch(list), blocks = 0;
     uint64_t *at = arguments;
     *at++ = list->skip != NULL ? (uintptr_t)gni_tensor_data(list->skip) : 0;
     *at++ = (uint64_t)count;
@@ -455,38 +452,60 @@ static gn_status join_run(const struct list_kernel *kernel, int begin, int count
     return GN_OK;
 }
 
+/* Some entries: all that one launch has room for. `compiled` is NULL where they are interpreted; `is_done` is false where
+ * that cannot be. */
+static gn_status part_run(const struct list_kernel *kernel, struct gni_kernel *compiled, int begin,
+                          int count, gn_stream *stream, bool *is_done)
+{
+    const struct gni_list_program *list = kernel->list;
+    uint64_t arguments[WORDS_MOST];
+    size_t nbytes = arguments_bytes(kernel);
+    struct gni_storage *partial = NULL;
+    gni_assert(nbytes <= sizeof arguments);
+    memset(arguments, 0, nbytes);
+    int64_t blocks = arguments_fill(kernel, begin, count, NULL, arguments);
+    if (list->is_reduced) {
+        GN_TRY(
+            gni_storage_create(stream->device, (size_t)blocks * sizeof(double), stream, &partial));
+        arguments[2] = (uintptr_t)partial->data;
+    }
+    double *left = partial != NULL ? (double *)(void *)partial->data : NULL;
+    *is_done = true;
+    gn_status status =
+        compiled != NULL
+            ? launch(compiled, blocks, arguments, nbytes, stream)
+            : gni_interpret_list(list, begin, count, block_stretch(list), left, stream, is_done);
+    if (status == GN_OK && *is_done && list->is_reduced) {
+        const uint64_t *first =
+            arguments + (nbytes / 8 - (size_t)kernel->capacity * (size_t)(2 + list->place_count));
+        status = join_run(kernel, begin, count, first, blocks, left, stream);
+    }
+    gni_storage_release(partial);
+    return status;
+}
+
 gn_status gni_cuda_run_list(const struct gni_list_program *list, gn_stream *stream)
 {
     struct list_kernel kernel = {.list = list,
                                  .capacity = capacity_choose(list),
                                  .together = list->is_reduced ? TOGETHER_REDUCED : TOGETHER};
+    unsigned char signature[SIGNATURE_MOST];
+    const struct gni_program_kernel wanted = {.program = list->program,
+                                              .signature = signature,
+                                              .signature_size = kernel_sign(&kernel, signature),
+                                              .write = kernel_write,
+                                              .context = &kernel};
     struct gni_kernel *compiled;
-    struct gni_storage *partial = NULL;
-    uint64_t arguments[WORDS_MOST];
-    size_t nbytes = arguments_bytes(&kernel);
-    gni_assert(nbytes <= sizeof arguments);
-    GN_TRY(kernel_get(stream->device, &kernel, &compiled));
+    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &compiled));
     for (int begin = 0; begin < list->entry_count; begin += kernel.capacity) {
         int left = list->entry_count - begin;
         int count = left < kernel.capacity ? left : kernel.capacity;
-        memset(arguments, 0, nbytes);
-        int64_t blocks = arguments_fill(&kernel, begin, count, NULL, arguments);
-        if (list->is_reduced) {
-            GN_TRY(gni_storage_create(stream->device, (size_t)blocks * sizeof(double), stream,
-                                      &partial));
-            arguments[2] = (uintptr_t)partial->data;
-        }
-        gn_status status = launch(compiled, blocks, arguments, nbytes, stream);
-        if (status == GN_OK && list->is_reduced) {
-            const uint64_t *first = arguments + (nbytes / 8 - (size_t)kernel.capacity *
-                                                                  (size_t)(2 + list->place_count));
-            status = join_run(&kernel, begin, count, first, blocks, (const double *)partial->data,
-                              stream);
-        }
-        if (partial != NULL)
-            gni_storage_release(partial);
-        partial = NULL;
-        GN_TRY(status);
+        bool is_done;
+        GN_TRY(part_run(&kernel, compiled, begin, count, stream, &is_done));
+        if (is_done)
+            continue;
+        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &compiled));
+        GN_TRY(part_run(&kernel, compiled, begin, count, stream, &is_done));
     }
     return GN_OK;
 }

@@ -90,7 +90,7 @@ static gn_status step_launch(struct places *places, enum step step, size_t unit)
     if (kernel == NULL) {
         struct gni_builder text = {.text = NULL};
         step_text(step, unit, name, &text);
-        GN_TRY(gni_kernel_build(device, name, &text, signature, sizeof signature, &kernel));
+        GN_TRY(gni_kernel_build_general(device, name, &text, signature, sizeof signature, &kernel));
     }
     void *addresses[] = {&places->arguments};
     struct gni_launch launch = {.grid = {(unsigned)places->parts, 1, 1},

@@ -24,12 +24,16 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                           gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
                            gn_tensor *result, gn_stream *stream) GN_NODISCARD;
-gn_status gni_cuda_warm_up(gn_device *device) GN_NODISCARD;
+gn_status gni_cuda_warm_up(gn_device *device, bool is_waiting) GN_NODISCARD;
 
 /* Launches the kernel of a specialization, made if need be. `reduce` is NULL for none. */
 gn_status gni_specialization_launch(const struct gni_specialization *specialization,
                                     const struct gni_reduce_arguments *reduce, unsigned grid_x,
                                     unsigned grid_y, gn_stream *stream) GN_NODISCARD;
+
+/* Whether it is to be interpreted now, since its kernel is not there yet. On failure false. */
+bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
+                                       gn_device *device, gn_status *status);
 
 /* ---- rows, and new values ---- */
 

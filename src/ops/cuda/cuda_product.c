@@ -98,7 +98,8 @@ static gn_status kernel_get(gn_device *device, gn_dtype dtype, int edge, struct 
         return GN_OK;
     struct gni_builder text = {.text = NULL};
     text_make(dtype, edge, &text);
-    return gni_kernel_build(device, "matmul_kernel", &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, "matmul_kernel", &text, signature, sizeof signature,
+                                    kernel);
 }
 
 /* How many tiles, or elements, there are; as much as can be told if there are more. */

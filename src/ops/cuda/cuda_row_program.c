@@ -7,8 +7,10 @@
 #include "jit/kernel.h"
 #include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/interpret.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
+#include "ops/cuda/program_kernel.h"
 #include "ops/cuda/row_kernel.h"
 #include "ops/recorder.h"
 
@@ -30,22 +32,11 @@ bool gni_cuda_columns_fit(int64_t rows, int64_t columns)
     return rows >= SUMMED_ROWS_LEAST && columns >= 64 && columns <= SHORT_COLUMNS;
 }
 
-static gn_status kernel_get(gn_device *device, const struct gni_row_kernel *kernel,
-                            struct gni_kernel **found)
+static void kernel_write(const void *context, char name[GNI_PROGRAM_KERNEL_NAME],
+                         struct gni_builder *text)
 {
-    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
-    char name[160];
-    size_t size = gni_row_kernel_sign(kernel, signature);
-    *found = gni_kernel_find(device, signature, size);
-    if (*found != NULL)
-        return GN_OK;
-    struct gni_builder text = {.text = NULL};
-    gni_row_kernel_name(kernel, name, sizeof name);
-    gni_row_kernel_text(kernel, name, &text);
-    void *state = gni_wait_begin();
-    gn_status status = gni_kernel_build(device, name, &text, signature, size, found);
-    gni_wait_end(state);
-    return status;
+    gni_row_kernel_name(context, name, GNI_PROGRAM_KERNEL_NAME);
+    gni_row_kernel_text(context, name, text);
 }
 
 /* What columns.cu is told. */
@@ -98,7 +89,21 @@ static gn_status kernel_launch(const struct gni_row_kernel *kernel, void *partia
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
                          (long long)(kernel->program->count / kernel->program->columns));
-    GN_TRY(kernel_get(stream->device, kernel, &compiled));
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    const struct gni_program_kernel wanted = {.program = kernel->program,
+                                              .signature = signature,
+                                              .signature_size =
+                                                  gni_row_kernel_sign(kernel, signature),
+                                              .write = kernel_write,
+                                              .context = kernel};
+    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &compiled));
+    if (compiled == NULL) {
+        bool is_done;
+        GN_TRY(gni_interpret_rows(kernel, partial, stream, &is_done));
+        if (is_done)
+            return GN_OK;
+        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &compiled));
+    }
     int words = gni_row_kernel_arguments(kernel, partial, arguments);
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {(unsigned)blocks, 1, 1},

@@ -6,6 +6,7 @@
  * parts, as many as fill a GPU.
  */
 #include "ops/cuda/generate.h"
+#include "ops/cuda/interpret.h"
 
 #include "base/host.h"
 #include "jit/kernel.h"
@@ -13,6 +14,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/program_kernel.h"
 #include "ops/cuda/weight.h"
 #include "ops/recorder.h"
 
@@ -30,31 +32,31 @@ enum {
                               of bytes each takes one */
 };
 
-static gn_status kernel_get(gn_device *device, const struct gni_specialization *specialization,
-                            struct gni_kernel **kernel)
+static void kernel_write(const void *context, char name[GNI_PROGRAM_KERNEL_NAME],
+                         struct gni_builder *text)
 {
-    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
-    char name[160];
-    size_t size = gni_specialization_sign(specialization, signature);
-    *kernel = gni_kernel_find(device, signature, size);
-    if (*kernel != NULL)
-        return GN_OK;
-    struct gni_builder text = {.text = NULL};
-    gni_specialization_name(specialization, name, sizeof name);
-    gni_specialization_text(specialization, name, &text);
-    void *state = gni_wait_begin();
-    gn_status status = gni_kernel_build(device, name, &text, signature, size, kernel);
-    gni_wait_end(state);
-    return status;
+    gni_specialization_name(context, name, GNI_PROGRAM_KERNEL_NAME);
+    gni_specialization_text(context, name, text);
 }
 
-gn_status gni_specialization_launch(const struct gni_specialization *specialization,
-                                    const struct gni_reduce_arguments *reduce, unsigned grid_x,
-                                    unsigned grid_y, gn_stream *stream)
+/* What the kernel of a specialization is found by; `signature` has room for it. */
+static struct gni_program_kernel kernel_wanted(const struct gni_specialization *specialization,
+                                               unsigned char *signature)
+{
+    return (struct gni_program_kernel){.program = specialization->program,
+                                       .signature = signature,
+                                       .signature_size =
+                                           gni_specialization_sign(specialization, signature),
+                                       .write = kernel_write,
+                                       .context = specialization};
+}
+
+static gn_status specialization_submit(const struct gni_specialization *specialization,
+                                       const struct gni_reduce_arguments *reduce,
+                                       struct gni_kernel *kernel, unsigned grid_x, unsigned grid_y,
+                                       gn_stream *stream)
 {
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
-    struct gni_kernel *kernel;
-    GN_TRY(kernel_get(stream->device, specialization, &kernel));
     int words = gni_specialization_arguments(specialization, reduce, arguments);
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
@@ -63,6 +65,27 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
                                 .argument_bytes = (size_t)words * sizeof *arguments,
                                 .waits = true};
     return gni_kernel_launch(kernel, stream, &launch);
+}
+
+gn_status gni_specialization_launch(const struct gni_specialization *specialization,
+                                    const struct gni_reduce_arguments *reduce, unsigned grid_x,
+                                    unsigned grid_y, gn_stream *stream)
+{
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    struct gni_program_kernel wanted = kernel_wanted(specialization, signature);
+    struct gni_kernel *kernel;
+    GN_TRY(gni_program_kernel_build(stream->device, &wanted, &kernel));
+    return specialization_submit(specialization, reduce, kernel, grid_x, grid_y, stream);
+}
+
+bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
+                                       gn_device *device, gn_status *status)
+{
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    struct gni_program_kernel wanted = kernel_wanted(specialization, signature);
+    struct gni_kernel *kernel = NULL;
+    *status = gni_program_kernel_find(device, &wanted, &kernel);
+    return *status == GN_OK && kernel == NULL;
 }
 
 /* ---- elementwise ------------------------------------------------------------------------------ */
@@ -84,7 +107,18 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
-    return gni_specialization_launch(&specialization, NULL, (unsigned)blocks, 1, stream);
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    struct gni_program_kernel wanted = kernel_wanted(&specialization, signature);
+    struct gni_kernel *kernel;
+    bool is_done = false;
+    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &kernel));
+    if (kernel == NULL) {
+        GN_TRY(gni_interpret(program, stream, &is_done));
+        if (is_done)
+            return GN_OK;
+        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &kernel));
+    }
+    return specialization_submit(&specialization, NULL, kernel, (unsigned)blocks, 1, stream);
 }
 
 /* ---- reductions ------------------------------------------------------------------------------------ */
@@ -157,26 +191,6 @@ static const struct gni_tune_family reduce_family = {
     .values = {"together", "blocks"},
 };
 
-static gn_status reduce_run(void *context, const struct gni_choice *choice)
-{
-    struct reduce_work *work = context;
-    struct gni_reduce_arguments reduce = work->arguments;
-    int64_t blocks;
-    work->specialization.steps = choice->values[REDUCE_TOGETHER];
-    reduce_spread(&work->specialization, work->is_by_columns, choice->values[REDUCE_BLOCKS],
-                  &reduce, &blocks);
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
-                         (long long)reduce.kept);
-    int slot = reduce.parts > 1 ? gni_block_join_slot(work->stream) : 0;
-    if (slot < 0) { /* slower, and the same numbers in another order */
-        reduce.parts = 1;
-        reduce.chunk = reduce.reduced;
-    }
-    reduce.slot = slot < 0 ? 0 : slot;
-    return reduce_launch(&work->specialization, &reduce, blocks, work->stream);
-}
-
 /* Whether joining gives the same bits in every order. */
 static bool reduce_is_exact(const struct gni_specialization *specialization)
 {
@@ -189,9 +203,61 @@ static bool reduce_is_exact(const struct gni_specialization *specialization)
            gni_dtype_kind(accumulator) != GNI_KIND_FLOATING;
 }
 
+/* Spreads a reduction over so many blocks, if there are few results. */
+static gn_status reduce_prepare(const struct reduce_work *work,
+                                struct gni_specialization *specialization, int64_t enough,
+                                struct gni_reduce_arguments *reduce, int64_t *blocks)
+{
+    reduce_spread(specialization, work->is_by_columns, enough, reduce, blocks);
+    if (*blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
+                         (long long)reduce->kept);
+    int slot = reduce->parts > 1 ? gni_block_join_slot(work->stream) : 0;
+    if (slot < 0) { /* slower, and the same numbers in another order */
+        reduce->parts = 1;
+        reduce->chunk = reduce->reduced;
+    }
+    reduce->slot = slot < 0 ? 0 : slot;
+    return GN_OK;
+}
+
+static gn_status reduce_run(void *context, const struct gni_choice *choice)
+{
+    struct reduce_work *work = context;
+    struct gni_reduce_arguments reduce = work->arguments;
+    int64_t blocks;
+    work->specialization.steps = choice->values[REDUCE_TOGETHER];
+    GN_TRY(reduce_prepare(work, &work->specialization, choice->values[REDUCE_BLOCKS], &reduce,
+                          &blocks));
+    return reduce_launch(&work->specialization, &reduce, blocks, work->stream);
+}
+
 static int usual_together(const struct reduce_work *work)
 {
     return work->together_most < GNI_REDUCE_TOGETHER ? work->together_most : GNI_REDUCE_TOGETHER;
+}
+
+/* The same without compiling, where the kernel that is taken by default is not there yet. */
+static gn_status reduce_interpret(struct reduce_work *work, bool *is_done)
+{
+    struct gni_specialization *specialization = &work->specialization;
+    struct gni_reduce_arguments reduce = work->arguments;
+    const int pack = specialization->pack;
+    gn_status status;
+    int64_t blocks;
+    *is_done = false;
+    specialization->steps = usual_together(work);
+    reduce_spread(specialization, work->is_by_columns, ENOUGH_BLOCKS, &reduce, &blocks);
+    if (!gni_specialization_is_interpreted(specialization, work->stream->device, &status))
+        return status;
+    if (reduce_is_exact(specialization))
+        specialization->pack = 1; /* fewer kernels */
+    reduce = work->arguments;
+    status = reduce_prepare(work, specialization, ENOUGH_BLOCKS, &reduce, &blocks);
+    if (status == GN_OK)
+        status = gni_interpret_reduce(specialization, &reduce, blocks, work->stream, is_done);
+    specialization->pack = pack;
+    return status;
 }
 
 static int reduce_list(void *context, struct gni_choice *choices)
@@ -255,6 +321,10 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                                                 : 0); /* a single row begins where it begins */
     work.together_most = gni_weight_packs(gni_program_weight(program), work.specialization.pack,
                                           TOGETHER_MOST, CODE_MOST);
+    bool is_done;
+    GN_TRY(reduce_interpret(&work, &is_done));
+    if (is_done)
+        return GN_OK;
     tune.standard.values[REDUCE_TOGETHER] = usual_together(&work);
     tune.standard.values[REDUCE_BLOCKS] = ENOUGH_BLOCKS;
     tune.nbytes = (uint64_t)program->count * gni_dtype_size(gni_program_held(program, value));

@@ -8,6 +8,7 @@
 #include "jit/tune.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/interpret.h"
 
 enum {
     GRID_MOST = 1 << 30,
@@ -80,9 +81,9 @@ static struct gni_choice choice_of(const struct work *work, int threads, int lan
         .values = {[THREADS] = threads, [LANES] = lanes, [BLOCKS] = (int)blocks}};
 }
 
-static gn_status work_run(void *context, const struct gni_choice *choice)
+/* Takes over a choice; gives the number of blocks. */
+static gn_status work_prepare(struct work *work, const struct gni_choice *choice, unsigned *blocks)
 {
-    struct work *work = context;
     struct gni_specialization *specialization = &work->specialization;
     specialization->threads = choice->values[THREADS];
     specialization->lanes = choice->values[LANES];
@@ -91,13 +92,34 @@ static gn_status work_run(void *context, const struct gni_choice *choice)
         is_held(work, specialization->lanes)
             ? (int)(items_of(work, specialization->lanes) / specialization->pack)
             : 0;
-    int64_t blocks =
+    int64_t count =
         gni_divided_up(work->reduce.kept, specialization->threads / specialization->lanes);
-    if (blocks > GRID_MOST)
+    if (count > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
                          (long long)work->reduce.kept);
-    return gni_specialization_launch(specialization, &work->reduce, (unsigned)blocks, 1,
-                                     work->stream);
+    *blocks = (unsigned)count;
+    return GN_OK;
+}
+
+static gn_status work_run(void *context, const struct gni_choice *choice)
+{
+    struct work *work = context;
+    unsigned blocks;
+    GN_TRY(work_prepare(work, choice, &blocks));
+    return gni_specialization_launch(&work->specialization, &work->reduce, blocks, 1, work->stream);
+}
+
+/* The same without compiling, where the kernel is not there yet. */
+static gn_status work_interpret(struct work *work, const struct gni_choice *choice, bool *is_done)
+{
+    unsigned blocks;
+    gn_status status;
+    *is_done = false;
+    GN_TRY(work_prepare(work, choice, &blocks));
+    if (!gni_specialization_is_interpreted(&work->specialization, work->stream->device, &status))
+        return status;
+    return gni_interpret_softmax(&work->specialization, &work->reduce, blocks, work->stream,
+                                 is_done);
 }
 
 static struct gni_choice standard_choose(const struct work *work)
@@ -165,6 +187,10 @@ gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t row
     work.width = result->dtype == GN_FLOAT64 ? 2 : 1;
     struct gni_choice standard = standard_choose(&work);
     int lanes = standard.values[LANES];
+    bool is_done;
+    GN_TRY(work_interpret(&work, &standard, &is_done));
+    if (is_done)
+        return GN_OK;
     struct gni_tune tune = {.family = &softmax_family,
                             .stream = stream,
                             .type = gni_dtypes[result->dtype].name,

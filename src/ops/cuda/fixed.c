@@ -25,8 +25,8 @@ void gni_fixed_text(const struct gni_fixed *fixed, gn_dtype dtype, char name[GNI
 }
 
 /* A kernel of this process is found by the address of its word. */
-static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_device *device,
-                            struct gni_kernel **kernel)
+gn_status gni_fixed_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_device *device,
+                        struct gni_kernel **kernel)
 {
     const uint64_t signature[] = {'f', (uintptr_t)fixed->word, (uint64_t)dtype};
     *kernel = gni_kernel_find(device, signature, sizeof signature);
@@ -35,7 +35,7 @@ static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_de
     char name[GNI_FIXED_NAME_MOST];
     struct gni_builder text = {.text = NULL};
     gni_fixed_text(fixed, dtype, name, &text);
-    return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
+    return gni_kernel_build_general(device, name, &text, signature, sizeof signature, kernel);
 }
 
 gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
@@ -49,7 +49,7 @@ gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_
         return gni_error(GN_ERROR_OVERFLOW,
                          "%s: %lld x %lld blocks are more than a kernel can have", fixed->word,
                          (long long)grid_x, (long long)grid_y);
-    GN_TRY(kernel_get(fixed, dtype, stream->device, &kernel));
+    GN_TRY(gni_fixed_get(fixed, dtype, stream->device, &kernel));
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {(unsigned)grid_x, (unsigned)grid_y, 1},
                                 .block = {GNI_FIXED_THREADS, 1, 1},

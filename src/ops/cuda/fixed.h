@@ -12,6 +12,7 @@
 #define GNI_OPS_CUDA_FIXED_H
 
 #include "base/builder.h"
+#include "jit/kernel.h"
 #include "ops/backend.h"
 
 struct gni_fixed {
@@ -35,6 +36,10 @@ void gni_fixed_text(const struct gni_fixed *fixed, gn_dtype dtype, char name[GNI
 gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
                            int64_t grid_y, void *arguments, size_t argument_bytes,
                            gn_stream *stream) GN_NODISCARD;
+
+/* The kernel, for launches of another form. */
+gn_status gni_fixed_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_device *device,
+                        struct gni_kernel **kernel) GN_NODISCARD;
 
 static inline int64_t gni_divided_up(int64_t a, int64_t b)
 {

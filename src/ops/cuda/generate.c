@@ -593,11 +593,10 @@ static void text_reduce(const struct gni_specialization *specialization, const c
                       kernels[specialization->kind], gni_cuda_reduction(specialization->reduction));
     gni_builder_print(text, "#define PACK %d\n" GNI_BLOCK_JOIN_DEFINITIONS, specialization->pack);
     gni_builder_print(text, "#define TOGETHER %d\n", specialization->steps);
-    gni_builder_print(
-        text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
-        gni_cuda_type(accumulator), gni_cuda_type(held),
-        gni_cuda_memory_type(specialization->result));
-    gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n",
+    gni_builder_print(text, "typedef %s accumulator;\ntypedef %s element_type;\n",
+                      gni_cuda_type(accumulator), gni_cuda_type(held));
+    gni_builder_print(text, "#define FINISH(at, x) ((%s *)a.result)[at] = convert<%s>(%s)\n",
+                      gni_cuda_memory_type(specialization->result),
                       gni_cuda_type(specialization->result),
                       specialization->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
     gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));

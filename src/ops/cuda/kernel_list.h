@@ -21,20 +21,25 @@ struct gni_kernel_list {
 };
 
 /* Each is in the file of that name; the kernels of operations are in warm.c. */
-#define GNI_KERNEL_LISTS(ROW)      \
-    ROW(gni_cuda_extreme_list)     \
-    ROW(gni_cuda_index_list)       \
-    ROW(gni_cuda_list_join_list)   \
-    ROW(gni_cuda_mask_list)        \
-    ROW(gni_cuda_ordered_list)     \
-    ROW(gni_cuda_permutation_list) \
-    ROW(gni_cuda_product_list)     \
-    ROW(gni_cuda_random_list)      \
-    ROW(gni_cuda_scan_list)        \
-    ROW(gni_cuda_search_list)      \
-    ROW(gni_cuda_sort_list)        \
-    ROW(gni_cuda_row_program_list) \
-    ROW(gni_cuda_warm_list)
+#define GNI_KERNEL_LISTS(ROW)         \
+    ROW(gni_cuda_extreme_list)        \
+    ROW(gni_cuda_index_list)          \
+    ROW(gni_cuda_list_join_list)      \
+    ROW(gni_cuda_mask_list)           \
+    ROW(gni_cuda_ordered_list)        \
+    ROW(gni_cuda_permutation_list)    \
+    ROW(gni_cuda_product_list)        \
+    ROW(gni_cuda_random_list)         \
+    ROW(gni_cuda_scan_list)           \
+    ROW(gni_cuda_search_list)         \
+    ROW(gni_cuda_sort_list)           \
+    ROW(gni_cuda_row_program_list)    \
+    ROW(gni_cuda_warm_list)           \
+    ROW(gni_interpret_kernels)        \
+    ROW(gni_interpret_list_kernels)   \
+    ROW(gni_interpret_reduce_kernels) \
+    ROW(gni_interpret_rows_kernels)   \
+    ROW(gni_interpret_softmax_kernels)
 
 #define GNI_KERNEL_LIST_FUNCTION(function) void function(struct gni_kernel_list *list);
 GNI_KERNEL_LISTS(GNI_KERNEL_LIST_FUNCTION)

@@ -5,9 +5,9 @@
  *   REDUCE_ROWS, REDUCE_SHORT or REDUCE_COLUMNS
  *   PACK                    elements that are loaded at once
  *   TOGETHER                packs whose loads are in flight before the first is reduced
- *   accumulator, element_type, result_type
+ *   accumulator, element_type
  *   REDUCTION               one of the structs of reductions.cu
- *   FINISH(x)               an accumulator as a result
+ *   FINISH(at, x)           stores an accumulator as result number `at`
  *   value_at(a, i)          the value of element i, in the order of the program's dimensions
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
@@ -100,14 +100,13 @@ ELEMENT accumulator block_reduce(accumulator x)
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     kernel_begin();
-    result_type *result = (result_type *)a.result;
     const index first = (index)blockIdx.y * (index)a.chunk, reduced = (index)a.reduced;
     const index last = first + (index)a.chunk < reduced ? first + (index)a.chunk : reduced;
     const index row = blockIdx.x;
     accumulator x = block_reduce(row_reduce(a, row * reduced + first, row * reduced + last, threadIdx.x, 256));
     if (a.parts == 1) {
         if (threadIdx.x == 0)
-            result[row] = FINISH(x);
+            FINISH(row, x);
         return;
     }
     accumulator *left = (accumulator *)a.partial + (int64)row * a.parts;
@@ -120,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         x = REDUCTION::join(x, *(const volatile accumulator *)(left + k));
     x = block_reduce(x);
     if (threadIdx.x == 0)
-        result[row] = FINISH(x);
+        FINISH(row, x);
 }
 #endif
 
@@ -140,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     const index begin = is_there ? row * reduced : 0, end = is_there ? begin + reduced : 0;
     const accumulator x = warp_reduce(row_reduce(a, begin, end, threadIdx.x & (lanes - 1), lanes), lanes);
     if ((threadIdx.x & (lanes - 1)) == 0 && is_there)
-        ((result_type *)a.result)[row] = FINISH(x);
+        FINISH(row, x);
 }
 #endif
 
@@ -152,7 +151,6 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 {
     kernel_begin();
     __shared__ accumulator rows[8][32 * PACK];
-    result_type *result = (result_type *)a.result;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
     const index kept = (index)a.kept, column = ((index)blockIdx.x * 32 + x) * PACK;
     const index first = (index)blockIdx.y * (index)a.chunk;
@@ -197,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         for (int k = 1; k < 8; k++)
             sum = REDUCTION::join(sum, rows[k][c]);
         if (at < kept && a.parts == 1)
-            result[at] = FINISH(sum);
+            FINISH(at, sum);
         else if (at < kept)
             left[(int64)blockIdx.y * a.kept + at] = sum;
     }
@@ -222,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         }
         for (; k < a.parts; k++)
             sum = REDUCTION::join(sum, part[k * a.kept]);
-        result[at] = FINISH(sum);
+        FINISH(at, sum);
     }
 }
 #endif

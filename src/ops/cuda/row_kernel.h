@@ -95,6 +95,9 @@ static inline int gni_row_kernel_rows(const struct gni_row_kernel *kernel)
     return kernel->threads / kernel->lanes;
 }
 
+/* The type of the slots of a reduction of values of a type: sums of float32 are added as such for a while. */
+gn_dtype gni_row_slot_type(gn_reduction reduction, gn_dtype from);
+
 /* Blocks that the kernel is launched with: parts, where there are sums of columns. */
 int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel);
 

@@ -485,12 +485,10 @@ static bool is_reduced_in(const struct gni_row_kernel *kernel, int value, int ph
     return gni_row_is_reduced_in(&kernel->phases, phase, value);
 }
 
-/* The type of the slots: sums of float32 are added as such for a while. */
-static gn_dtype slot_type(const struct gni_step *step)
+gn_dtype gni_row_slot_type(gn_reduction reduction, gn_dtype from)
 {
-    bool is_sum = step->reduction == GN_REDUCE_SUM || step->reduction == GN_REDUCE_MEAN;
-    return is_sum && step->from == GN_FLOAT32 ? GN_FLOAT32
-                                              : gni_reduce_accumulator(step->reduction, step->from);
+    bool is_sum = reduction == GN_REDUCE_SUM || reduction == GN_REDUCE_MEAN;
+    return is_sum && from == GN_FLOAT32 ? GN_FLOAT32 : gni_reduce_accumulator(reduction, from);
 }
 
 static void slots_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
@@ -504,7 +502,7 @@ static void slots_text(const struct gni_row_kernel *kernel, int phase, struct gn
         gni_builder_print(text, "    %sslots<reduce_%s, %s, %s> r%d;\n    r%d.begin();\n",
                           is_paired ? "pair_" : "", gni_cuda_reduction(step->reduction),
                           is_paired ? pair_type(kernel, step->in[0])
-                                    : gni_cuda_type(slot_type(step)),
+                                    : gni_cuda_type(gni_row_slot_type(step->reduction, step->from)),
                           gni_cuda_type(gni_reduce_accumulator(step->reduction, step->from)), v, v);
     }
 }
@@ -533,7 +531,7 @@ static void slot_add_text(const struct gni_row_kernel *kernel, int value, struct
         if (!kernel->is_exact)
             gni_builder_print(text, "            if (from + k + %d < columns)\n    ", i);
         gni_builder_print(text, "            r%d.add(k + %d, convert<%s>(%s));\n", value, i,
-                          gni_cuda_type(slot_type(step)),
+                          gni_cuda_type(gni_row_slot_type(step->reduction, step->from)),
                           element_name(kernel, step->in[0], i, name));
     }
 }
@@ -548,7 +546,8 @@ static void slots_add_text(const struct gni_row_kernel *kernel, int phase, struc
 /* The type of what a row comes to. */
 static gn_dtype joined_type(const struct gni_row_kernel *kernel, const struct gni_step *step)
 {
-    return kernel->is_short ? slot_type(step) : gni_reduce_accumulator(step->reduction, step->from);
+    return kernel->is_short ? gni_row_slot_type(step->reduction, step->from)
+                            : gni_reduce_accumulator(step->reduction, step->from);
 }
 
 /* The threads of a row join what they have come to, and all get the result. */

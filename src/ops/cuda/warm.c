@@ -8,6 +8,7 @@
 #include "ops/cuda/cuda_ops.h"
 
 #include "base/host.h"
+#include "jit/background.h"
 #include "jit/kernel.h"
 #include "jit/trim.h"
 #include "ops/cuda/generate.h"
@@ -183,24 +184,6 @@ static void list_fill(struct list *list)
             list_add_rows(list, reductions[i], shapes[k]);
 }
 
-/* Texts as gni_kernel_build() makes them, so that what is kept of them is found again. */
-static gn_status list_trim(struct list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        struct gni_builder trimmed = {.text = NULL}, *text = &list->kernels[i].text;
-        if (!text->has_failed)
-            gni_text_trim(text->text, &trimmed);
-        bool has_failed = text->has_failed || trimmed.has_failed;
-        size_t length = text->length;
-        gni_builder_deinit(text);
-        *text = trimmed;
-        if (has_failed)
-            return gni_error_host_memory(length);
-        list->sources[i].text = text->text;
-    }
-    return GN_OK;
-}
-
 void gni_cuda_warm_list(struct gni_kernel_list *to)
 {
     struct list *list = gni_host_alloc(sizeof *list);
@@ -214,15 +197,50 @@ void gni_cuda_warm_list(struct gni_kernel_list *to)
     gni_host_free(list);
 }
 
-gn_status gni_cuda_warm_up(gn_device *device)
+/* The texts as gni_kernel_build() compiles them, so that a later process finds them on disk, whoever made them. */
+static gn_status list_trim(struct list *list)
 {
+    for (size_t i = 0; i < list->count; i++) {
+        struct gni_builder *text = &list->kernels[i].text, trimmed = {.text = NULL};
+        if (!text->has_failed)
+            gni_text_trim(text->text, &trimmed);
+        if (text->has_failed || trimmed.has_failed) {
+            gni_builder_deinit(&trimmed);
+            return gni_error_host_memory(text->length);
+        }
+        gni_builder_deinit(text);
+        *text = trimmed;
+        list->sources[i].text = text->text;
+    }
+    return GN_OK;
+}
+
+static gn_status list_make(struct list *list, gn_device *device)
+{
+    GN_TRY(list_trim(list));
+    return gni_kernel_prepare(device, list->sources, list->count);
+}
+
+static void list_request(struct list *list, gn_device *device)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct gni_kernel_source *source = &list->sources[i];
+        gni_kernel_request(device, source->name, &list->kernels[i].text, source->signature,
+                           source->signature_size, 0, 0);
+    }
+}
+
+gn_status gni_cuda_warm_up(gn_device *device, bool is_waiting)
+{
+    gn_status status = GN_OK;
     struct list *list = gni_host_alloc(sizeof *list);
     if (list == NULL)
         return gni_error_host_memory(sizeof *list);
     list_fill(list);
-    gn_status status = list_trim(list);
-    if (status == GN_OK)
-        status = gni_kernel_prepare(device, list->sources, list->count);
+    if (is_waiting)
+        status = list_make(list, device);
+    else
+        list_request(list, device);
     for (size_t i = 0; i < list->count; i++)
         gni_builder_deinit(&list->kernels[i].text);
     gni_host_free(list);

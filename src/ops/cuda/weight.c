@@ -13,7 +13,7 @@ enum {
 };
 
 /* Of an operation on float32, read from the machine code for sm_90; what is called counts as its call. */
-static int op_weight(enum gni_op op)
+int gni_op_weight(enum gni_op op)
 {
     switch (op) {
     case GNI_OP_EXP:
@@ -81,15 +81,39 @@ static int op_weight(enum gni_op op)
     }
 }
 
+bool gni_op_is_exact(enum gni_op op)
+{
+    switch (op) {
+    case GNI_OP_DIVIDE:
+    case GNI_OP_RECIPROCAL:
+    case GNI_OP_SQRT:
+    case GNI_OP_GCD:
+    case GNI_OP_LCM:
+        return true;
+    default:
+        return gni_op_weight(op) == LIGHT; /* an instruction or two */
+    }
+}
+
 int gni_program_weight(const struct gni_program *program)
 {
     int weight = 0;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
-        int one = step->kind == GNI_STEP_OP ? op_weight(step->op) : LIGHT;
+        int one = step->kind == GNI_STEP_OP ? gni_op_weight(step->op) : LIGHT;
         weight += one > LIGHT && step->from == GN_FLOAT64 ? one * DOUBLE_FACTOR : one;
     }
     return weight;
+}
+
+bool gni_weight_is_light(int weight)
+{
+    return weight <= LIGHT;
+}
+
+bool gni_weight_is_usual(int weight)
+{
+    return weight >= USUAL;
 }
 
 bool gni_weight_is_large(int weight)

@@ -11,6 +11,14 @@
 
 #include "ops/program.h"
 
+/* Of an operation on float32. Light ones are an instruction or two, usual ones a function. */
+int gni_op_weight(enum gni_op op);
+bool gni_weight_is_light(int weight);
+bool gni_weight_is_usual(int weight);
+
+/* Whether the result is the exact one, rounded: every compiler's code gives the same bits. */
+bool gni_op_is_exact(enum gni_op op);
+
 /* Of the steps of a program, for one element. */
 int gni_program_weight(const struct gni_program *program);
 

@@ -1,0 +1,643 @@
+/*
+ * interpret.c: instructions for interpret.cu: its text, and those of a program.
+ *
+ * There are two kernels, for values of 32 and of 64 bits. The first has few types (bool, int32, float32; halves in memory), and
+ * the second has all. An operation with a type has a number in each, which its text and the writer below share.
+ */
+#include "ops/cuda/interpret.h"
+
+#include "base/thread.h"
+#include "jit/archive.h"
+#include "jit/kernel.h"
+#include "jit/trim.h"
+#include "ops/cuda/fixed.h"
+#include "ops/cuda/generate.h"
+#include "ops/cuda/kernel_list.h"
+#include "ops/cuda/kernel_texts.h"
+#include "ops/cuda/weight.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    THREADS = 128,
+    BLOCKS = 8,        /* that a multiprocessor should hold */
+    SLOT_BYTES = 4096, /* of a block: 32 for each thread */
+    SLOTS_MOST = 24,
+    WORDS = 504, /* of interpret.cu, and the following */
+    ACCUMULATED = -1,
+    NOTHING = -2,
+    NUMBERS = -3,
+    OP_EXP_HALF = GNI_OP_COUNT, /* behind the operations: exp where a half is made of it */
+    OPS,
+    SIZES = 4, /* of elements: 1, 2, 4 and 8 bytes */
+    BOOLS = SIZES,
+    NONE = 0, /* no number */
+};
+
+enum access {
+    ACCESS_ONE,
+    ACCESS_PACKED,
+    ACCESS_DENSE,
+    ACCESS_ROW,
+    ACCESS_ANY,
+};
+
+/* A kernel: the numbers of its operations. */
+struct interpreter {
+    const char *name;
+    bool is_wide;
+    int pack;
+    uint16_t op[OPS][GN_DTYPE_COUNT]; /* by the type of the operands */
+    uint16_t convert[GN_DTYPE_COUNT][GN_DTYPE_COUNT];
+    uint16_t round[GN_DTYPE_COUNT]; /* to a half */
+    uint16_t choose;                /* where() */
+    uint16_t load[SIZES + 1], store[SIZES];
+};
+
+static struct interpreter interpreters[2] = {
+    {.name = "interpret_narrow", .pack = 8},
+    {.name = "interpret_wide", .is_wide = true, .pack = 4},
+};
+
+/* ---- numbers ------------------------------------------------------------------------------------------ */
+
+static bool has_type(const struct interpreter *interpreter, gn_dtype dtype)
+{
+    return interpreter->is_wide || dtype == GN_BOOL || dtype == GN_INT32 || dtype == GN_FLOAT32;
+}
+
+static bool has_memory_type(const struct interpreter *interpreter, gn_dtype dtype)
+{
+    return has_type(interpreter, dtype) || gni_dtype_is_half(dtype);
+}
+
+/* Whether an operation is defined for operands of a type. */
+static bool has_operation(enum gni_op op, gn_dtype from)
+{
+    enum gni_kind kind = gni_dtype_kind(from);
+    switch (gni_ops[op].domain) {
+    case GNI_DOMAIN_NUMBER:
+        return kind != GNI_KIND_BOOL;
+    case GNI_DOMAIN_FLOAT:
+        return kind == GNI_KIND_FLOATING;
+    case GNI_DOMAIN_INTEGER:
+        return kind != GNI_KIND_FLOATING;
+    case GNI_DOMAIN_ANY:
+    case GNI_DOMAIN_TEST:
+    case GNI_DOMAIN_LOGIC:
+        return true;
+    case GNI_DOMAIN_SELECT: /* `choose` */
+        break;
+    }
+    return false;
+}
+
+static gn_dtype result_type(enum gni_op op, gn_dtype from)
+{
+    bool is_test = gni_ops[op].domain == GNI_DOMAIN_TEST || gni_ops[op].domain == GNI_DOMAIN_LOGIC;
+    return is_test ? GN_BOOL : from;
+}
+
+static void interpreter_number(struct interpreter *interpreter)
+{
+    uint16_t number = NONE;
+    for (int size = 0; size < (interpreter->is_wide ? SIZES : SIZES - 1); size++) {
+        interpreter->load[size] = ++number;
+        interpreter->store[size] = ++number;
+    }
+    interpreter->load[BOOLS] = ++number;
+    interpreter->choose = ++number;
+    for (int from = 0; from < GN_DTYPE_COUNT; from++) {
+        bool is_computed =
+            has_type(interpreter, (gn_dtype)from) && !gni_dtype_is_half((gn_dtype)from);
+        for (int op = 0; op < GNI_OP_COUNT && is_computed; op++)
+            if (has_operation((enum gni_op)op, (gn_dtype)from))
+                interpreter->op[op][from] = ++number;
+        for (int to = 0; to < GN_DTYPE_COUNT; to++)
+            if (has_memory_type(interpreter, (gn_dtype)from) &&
+                has_memory_type(interpreter, (gn_dtype)to))
+                interpreter->convert[from][to] = ++number;
+    }
+    interpreter->op[OP_EXP_HALF][GN_FLOAT32] = ++number;
+    interpreter->round[GN_FLOAT16] = ++number;
+    interpreter->round[GN_BFLOAT16] = ++number;
+}
+
+static void interpreters_number(void)
+{
+    interpreter_number(&interpreters[0]);
+    interpreter_number(&interpreters[1]);
+}
+
+static struct interpreter *interpreter_get(bool is_wide)
+{
+    static struct gni_once once = GNI_ONCE_INIT;
+    gni_once_run(&once, interpreters_number);
+    return &interpreters[is_wide];
+}
+
+/* ---- the text ----------------------------------------------------------------------------------------- */
+
+static const char *const size_types[SIZES] = {"uint8", "uint16", "uint32", "uint64"};
+
+static const char *op_name(int op)
+{
+    return op == OP_EXP_HALF ? "exp_half" : gni_ops[op].name;
+}
+
+static int op_arity(int op)
+{
+    return op == OP_EXP_HALF ? 1 : gni_ops[op].arity;
+}
+
+/* An operation that takes much code is called, not put into the kernel once for each element of a pack. */
+static bool is_called(const struct interpreter *interpreter, int op, gn_dtype from)
+{
+    int weight = op == OP_EXP_HALF ? 1 : gni_op_weight((enum gni_op)op);
+    if (interpreter->is_wide || from != GN_FLOAT32)
+        return !gni_weight_is_light(weight);
+    return gni_weight_is_usual(weight);
+}
+
+/* A function of words for an operation that is called. */
+static void function_text(int number, const char *function, int arity, gn_dtype from, gn_dtype to,
+                          struct gni_builder *text)
+{
+    static const char names[] = "xyz";
+    gni_builder_print(text, "CALLED word call%d(word x%s%s)\n{\n    return put<%s>(%s<%s>(", number,
+                      arity > 1 ? ", word y" : "", arity > 2 ? ", word z" : "", gni_cuda_type(to),
+                      function, gni_cuda_type(from));
+    for (int i = 0; i < arity; i++)
+        gni_builder_print(text, "%sget<%s>(%c)", i > 0 ? ", " : "", gni_cuda_type(from), names[i]);
+    gni_builder_print(text, "));\n}\n");
+}
+
+static void functions_text(const struct interpreter *interpreter, struct gni_builder *text)
+{
+    char name[64];
+    for (int op = 0; op < OPS; op++)
+        for (int from = 0; from < GN_DTYPE_COUNT; from++) {
+            if (interpreter->op[op][from] == NONE || !is_called(interpreter, op, (gn_dtype)from))
+                continue;
+            snprintf(name, sizeof name, "op_%s", op_name(op));
+            function_text(interpreter->op[op][from], name, op_arity(op), (gn_dtype)from,
+                          op == OP_EXP_HALF ? GN_FLOAT32
+                                            : result_type((enum gni_op)op, (gn_dtype)from),
+                          text);
+        }
+}
+
+static void op_text(const struct interpreter *interpreter, int op, gn_dtype from,
+                    struct gni_builder *text)
+{
+    static const char *const macros[] = {"", "UNARY", "BINARY", "TERNARY"};
+    static const char *const arguments[] = {"", "x[k]", "x[k], y[k]", "x[k], y[k], z[k]"};
+    const int number = interpreter->op[op][from], arity = op_arity(op);
+    if (is_called(interpreter, op, from))
+        gni_builder_print(text, "    case %d: EACH(call%d(%s))\n", number, number,
+                          arguments[arity]);
+    else
+        gni_builder_print(
+            text, "    case %d: %s(op_%s, %s, %s)\n", number, macros[arity], op_name(op),
+            gni_cuda_type(from),
+            gni_cuda_type(op == OP_EXP_HALF ? from : result_type((enum gni_op)op, from)));
+}
+
+static void execute_text(const struct interpreter *interpreter, struct gni_builder *text)
+{
+    gni_builder_print(text, "\nELEMENT void execute(const arguments &a, const instruction &i, "
+                            "uint64 first, int here, word (&x)[PACK], const word (&y)[PACK], const "
+                            "word (&z)[PACK])\n{\n    switch (i.operation) {\n");
+    for (int size = 0; size < SIZES; size++)
+        if (interpreter->load[size] != NONE)
+            gni_builder_print(text, "    case %d: LOAD(%s)\n    case %d: STORE(%s)\n",
+                              interpreter->load[size], size_types[size], interpreter->store[size],
+                              size_types[size]);
+    gni_builder_print(
+        text, "    case %d: { load<uint8>(a, i, first, here, x); TRUE_OF }\n    case %d: CHOOSE\n",
+        interpreter->load[BOOLS], interpreter->choose);
+    for (int from = 0; from < GN_DTYPE_COUNT; from++) {
+        for (int op = 0; op < OPS; op++)
+            if (interpreter->op[op][from] != NONE)
+                op_text(interpreter, op, (gn_dtype)from, text);
+        for (int to = 0; to < GN_DTYPE_COUNT; to++)
+            if (interpreter->convert[from][to] != NONE)
+                gni_builder_print(text, "    case %d: CONVERT(%s, %s)\n",
+                                  interpreter->convert[from][to], gni_cuda_type((gn_dtype)from),
+                                  gni_cuda_type((gn_dtype)to));
+        if (interpreter->round[from] != NONE)
+            gni_builder_print(text, "    case %d: ROUNDED(round_%s)\n", interpreter->round[from],
+                              gni_cuda_type((gn_dtype)from));
+    }
+    gni_builder_print(text, "    }\n}\n");
+}
+
+static void interpreter_text(const struct interpreter *interpreter, struct gni_builder *text)
+{
+    gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
+    gni_builder_print(text,
+                      "\n#define NAME %s\n#define IS_WIDE %d\ntypedef %s word;\n"
+                      "enum { PACK = %d, THREADS = %d, BLOCKS = %d };\n",
+                      interpreter->name, interpreter->is_wide,
+                      interpreter->is_wide ? "uint64" : "unsigned", interpreter->pack, THREADS,
+                      BLOCKS);
+    gni_builder_add(text, gni_text_interpret, strlen(gni_text_interpret));
+    functions_text(interpreter, text);
+    execute_text(interpreter, text);
+}
+
+static gn_status kernel_get(const struct interpreter *interpreter, gn_device *device,
+                            struct gni_kernel **kernel)
+{
+    const uint64_t signature[] = {'I', interpreter->is_wide};
+    *kernel = gni_kernel_find(device, signature, sizeof signature);
+    if (*kernel != NULL)
+        return GN_OK;
+    struct gni_builder text = {.text = NULL};
+    interpreter_text(interpreter, &text);
+    return gni_kernel_build_general(device, interpreter->name, &text, signature, sizeof signature,
+                                    kernel);
+}
+
+void gni_interpret_kernels(struct gni_kernel_list *list)
+{
+    for (int wide = 0; wide < 2; wide++) {
+        const struct interpreter *interpreter = interpreter_get(wide != 0);
+        struct gni_builder text = {.text = NULL};
+        interpreter_text(interpreter, &text);
+        gni_kernel_list_add(list, interpreter->name, &text);
+    }
+}
+
+bool gni_interpret_is_ready(gn_device *device)
+{
+    static _Atomic(unsigned char) known[GNI_DEVICE_MAX]; /* 1: no, 2: yes */
+    unsigned char answer = atomic_load_explicit(&known[device->index], memory_order_relaxed);
+    if (answer != 0)
+        return answer == 2;
+    bool is_ready = true;
+    for (int wide = 0; wide < 2; wide++) {
+        const struct interpreter *interpreter = interpreter_get(wide != 0);
+        struct gni_builder text = {.text = NULL}, trimmed = {.text = NULL};
+        interpreter_text(interpreter, &text);
+        if (!text.has_failed)
+            gni_text_trim(text.text, &trimmed);
+        const struct gni_kernel_source source = {.name = interpreter->name, .text = trimmed.text};
+        is_ready =
+            is_ready && !text.has_failed && !trimmed.has_failed && gni_archive_has(device, &source);
+        gni_builder_deinit(&trimmed);
+        gni_builder_deinit(&text);
+    }
+    atomic_store_explicit(&known[device->index], is_ready ? 2 : 1, memory_order_relaxed);
+    return is_ready;
+}
+
+/* ---- instructions --------------------------------------------------------------------------------------- */
+
+struct instruction {
+    uint16_t operation;
+    int16_t in[3];
+    int16_t slot;
+    uint16_t place, how, unused;
+};
+
+struct arguments {
+    uint64_t count;
+    int64_t length, ndim, sizes, is_wide;
+    const void *skip;
+    int64_t skip_bytes;
+    uint64_t skip_mask;
+    uint64_t words[WORDS];
+};
+
+_Static_assert(sizeof(struct instruction) == 16, "two words");
+_Static_assert(sizeof(struct arguments) == sizeof((struct gni_interpretation *)0)->arguments,
+               "what all kernels may have");
+
+/* What writes a program's instructions. */
+struct writer {
+    const struct interpreter *interpreter;
+    const struct gni_program *program;
+    const struct gni_specialization *specialization;
+    struct arguments arguments;
+    int word;       /* the next free one from behind: what instructions refer to */
+    short held;     /* the value that x has; -1: none */
+    int slots;      /* that were used at a time, at most */
+    uint32_t taken; /* slots, as bits */
+    bool has_failed;
+    short slot[GNI_PROGRAM_VALUES_MOST];       /* of a value; -1: none */
+    uint16_t place[GNI_PROGRAM_VALUES_MOST];   /* of a number in words; 0: not there yet */
+    uint16_t readers[GNI_PROGRAM_VALUES_MOST]; /* that are still to come */
+};
+
+static struct instruction *instruction_at(struct writer *writer, int64_t at)
+{
+    return (struct instruction *)(void *)&writer->arguments.words[2 * at];
+}
+
+/* Room for so many words behind the others; their place. */
+static int words_take(struct writer *writer, int count)
+{
+    if (writer->word - count < 2 * (int)writer->arguments.length) {
+        writer->has_failed = true;
+        return 0;
+    }
+    return writer->word -= count;
+}
+
+static struct instruction *instruction_add(struct writer *writer, uint16_t operation)
+{
+    if (2 * ((int)writer->arguments.length + 1) > writer->word || operation == NONE)
+        writer->has_failed = true;
+    if (writer->has_failed)
+        return instruction_at(writer, 0);
+    struct instruction *instruction = instruction_at(writer, writer->arguments.length++);
+    *instruction = (struct instruction){
+        .operation = operation, .in = {ACCUMULATED, NOTHING, NOTHING}, .slot = -1};
+    return instruction;
+}
+
+/* What x holds gets a slot if it will be read again: the instruction that made it keeps it. */
+static void held_keep(struct writer *writer)
+{
+    short value = writer->held;
+    if (value < 0 || writer->readers[value] == 0 || writer->slot[value] >= 0 || writer->has_failed)
+        return;
+    int slot = __builtin_ctz(~writer->taken);
+    if (slot >= SLOTS_MOST) {
+        writer->has_failed = true;
+        return;
+    }
+    writer->taken |= 1u << slot;
+    writer->slots = slot >= writer->slots ? slot + 1 : writer->slots;
+    writer->slot[value] = (short)slot;
+    instruction_at(writer, writer->arguments.length - 1)->slot = (int16_t)slot;
+}
+
+static bool is_number(const struct writer *writer, short value)
+{
+    return value < writer->program->input_count && writer->program->inputs[value].storage == NULL;
+}
+
+/* Where an operand is. */
+static int16_t operand_find(struct writer *writer, short value)
+{
+    if (is_number(writer, value)) {
+        if (writer->place[value] == 0) {
+            int place = words_take(writer, 1);
+            writer->arguments.words[place] = writer->program->inputs[value].number;
+            writer->place[value] = (uint16_t)place;
+        }
+        return (int16_t)(NUMBERS - writer->place[value]);
+    }
+    gni_assert(writer->has_failed || value == writer->held || writer->slot[value] >= 0);
+    return value == writer->held ? ACCUMULATED : writer->slot[value];
+}
+
+/* The next instruction reads values for the last time, perhaps: then their slots are free behind it. Until then what x holds
+ * must not be put there. */
+static void operands_release(struct writer *writer, const short *values, int count)
+{
+    for (int i = 0; i < count && values[i] >= 0; i++)
+        writer->readers[values[i]]--;
+    held_keep(writer);
+    for (int i = 0; i < count && values[i] >= 0; i++)
+        if (writer->readers[values[i]] == 0 && writer->slot[values[i]] >= 0)
+            writer->taken &= ~(1u << writer->slot[values[i]]);
+}
+
+/* ---- memory --------------------------------------------------------------------------------------------- */
+
+/* How a pack is read or written, and for that strides behind the address, which is at a place of words. */
+static void memory_describe(struct writer *writer, struct instruction *instruction,
+                            enum gni_access access, const void *data, gn_dtype dtype,
+                            const int64_t *strides)
+{
+    const struct gni_layout *layout = &writer->specialization->layout;
+    const int pack = writer->interpreter->pack;
+    size_t align = gni_dtype_size(dtype) * (size_t)pack;
+    int ndim = access >= GNI_ACCESS_STRIDED ? layout->ndim : 0;
+    int place = words_take(writer, 1 + ndim);
+    if (writer->has_failed)
+        return;
+    writer->arguments.words[place] = (uintptr_t)data;
+    memcpy(&writer->arguments.words[place + 1], strides, (size_t)ndim * sizeof *strides);
+    instruction->place = (uint16_t)place;
+    if (access == GNI_ACCESS_ONE)
+        instruction->how = ACCESS_ONE;
+    else if (access == GNI_ACCESS_CONTIGUOUS)
+        instruction->how =
+            ((uintptr_t)data & ((align < 16 ? align : 16) - 1)) == 0 ? ACCESS_PACKED : ACCESS_DENSE;
+    else
+        instruction->how = layout->sizes[layout->ndim - 1] % pack == 0 ? ACCESS_ROW : ACCESS_ANY;
+}
+
+static int size_index(gn_dtype dtype)
+{
+    return __builtin_ctzll(gni_dtype_size(dtype));
+}
+
+/* Loads an input that is neither held nor in a slot. */
+static void input_load(struct writer *writer, short value)
+{
+    const struct gni_input *input = &writer->program->inputs[value];
+    if (value >= writer->program->input_count || input->storage == NULL || value == writer->held ||
+        writer->slot[value] >= 0)
+        return;
+    held_keep(writer);
+    struct instruction *instruction = instruction_add(
+        writer,
+        writer->interpreter->load[input->held == GN_BOOL ? BOOLS : size_index(input->held)]);
+    if (!has_memory_type(writer->interpreter, input->held))
+        writer->has_failed = true;
+    if (writer->has_failed)
+        return;
+    instruction->in[0] = NOTHING;
+    memory_describe(writer, instruction, writer->specialization->inputs[value], input->data,
+                    input->held, writer->specialization->layout.strides[value]);
+    writer->held = value;
+}
+
+static void output_store(struct writer *writer, int number)
+{
+    const struct gni_output *output = &writer->program->outputs[number];
+    gn_dtype held = gni_program_held(writer->program, output->value);
+    int16_t operand = operand_find(writer, output->value);
+    operands_release(writer, &output->value, 1);
+    writer->held = output->value;
+    if (held != output->dtype || gni_dtype_is_half(held)) {
+        instruction_add(writer, writer->interpreter->convert[held][output->dtype])->in[0] = operand;
+        operand = ACCUMULATED;
+        writer->held = -1;
+    }
+    struct instruction *instruction =
+        instruction_add(writer, writer->interpreter->store[size_index(output->dtype)]);
+    if (writer->has_failed)
+        return;
+    instruction->in[0] = operand;
+    memory_describe(writer, instruction, writer->specialization->outputs[number], output->data,
+                    output->dtype, writer->specialization->layout.output_strides[number]);
+}
+
+/* ---- a program -------------------------------------------------------------------------------------------- */
+
+static uint16_t step_operation(const struct writer *writer, const struct gni_step *step)
+{
+    const struct interpreter *interpreter = writer->interpreter;
+    bool is_exp_half =
+        step->op == GNI_OP_EXP && step->from == GN_FLOAT32 && gni_dtype_is_half(step->half);
+    switch (step->kind) {
+    case GNI_STEP_OP:
+        if (step->op == GNI_OP_WHERE)
+            return interpreter->choose;
+        return interpreter->op[is_exp_half ? (int)OP_EXP_HALF : (int)step->op][step->from];
+    case GNI_STEP_CONVERT:
+        return interpreter->convert[step->from][step->held];
+    case GNI_STEP_ROUND:
+        return interpreter->round[step->half];
+    case GNI_STEP_REDUCE:
+        break;
+    }
+    return NONE;
+}
+
+static void step_write(struct writer *writer, int s)
+{
+    const struct gni_step *step = &writer->program->steps[s];
+    short value = (short)(writer->program->input_count + s);
+    int16_t operands[3] = {NOTHING, NOTHING, NOTHING};
+    if (writer->readers[value] == 0)
+        return;
+    for (int i = 0; i < 3 && step->in[i] >= 0; i++)
+        input_load(writer, step->in[i]);
+    for (int i = 0; i < 3 && step->in[i] >= 0; i++)
+        operands[i] = operand_find(writer, step->in[i]);
+    operands_release(writer, step->in, 3);
+    struct instruction *instruction = instruction_add(writer, step_operation(writer, step));
+    if (!has_memory_type(writer->interpreter, step->from) ||
+        !has_memory_type(writer->interpreter, step->held))
+        writer->has_failed = true;
+    memcpy(instruction->in, operands, sizeof operands);
+    writer->held = value;
+}
+
+/* How often values are read by what is computed. */
+static void readers_count(struct writer *writer)
+{
+    const struct gni_program *program = writer->program;
+    memset(writer->readers, 0, sizeof writer->readers);
+    for (int i = 0; i < program->output_count; i++)
+        writer->readers[program->outputs[i].value]++;
+    for (int s = program->step_count - 1; s >= 0; s--)
+        for (int i = 0; i < 3 && program->steps[s].in[i] >= 0; i++)
+            if (writer->readers[program->input_count + s] > 0)
+                writer->readers[program->steps[s].in[i]]++;
+}
+
+static void program_write(struct writer *writer)
+{
+    const struct gni_program *program = writer->program;
+    readers_count(writer);
+    memset(writer->slot, -1, sizeof writer->slot);
+    memset(writer->place, 0, sizeof writer->place);
+    for (int s = 0; s < program->step_count && !writer->has_failed; s++)
+        step_write(writer, s);
+    for (int i = 0; i < program->output_count && !writer->has_failed; i++) {
+        input_load(writer, program->outputs[i].value); /* before anything is stored: IP2 */
+        if (i + 1 < program->output_count)
+            held_keep(writer);
+    }
+    for (int i = 0; i < program->output_count && !writer->has_failed; i++)
+        output_store(writer, i);
+}
+
+/* Whether the kernel for values of 32 bits has all types of a program. */
+static bool is_narrow(const struct gni_program *program)
+{
+    const struct interpreter *narrow = interpreter_get(false);
+    bool has_all = true;
+    for (int i = 0; i < program->input_count; i++)
+        has_all &= has_memory_type(narrow, program->inputs[i].held);
+    for (int s = 0; s < program->step_count; s++)
+        has_all &=
+            has_memory_type(narrow, program->steps[s].held) &&
+            (program->steps[s].kind != GNI_STEP_CONVERT ||
+             has_memory_type(narrow, program->steps[s].from)) &&
+            (program->steps[s].kind != GNI_STEP_OP || has_type(narrow, program->steps[s].from));
+    for (int i = 0; i < program->output_count; i++)
+        has_all &= has_memory_type(narrow, program->outputs[i].dtype);
+    return has_all;
+}
+
+/* Writes the instructions of a program; `writer` is set up, and has the specialization. */
+static void writer_run(struct writer *writer, const gn_tensor *skip)
+{
+    const struct gni_specialization *specialization = writer->specialization;
+    struct arguments *arguments = &writer->arguments;
+    memset(arguments, 0, sizeof *arguments);
+    arguments->count = (uint64_t)writer->program->count;
+    if (skip != NULL) { /* a number is 0 where these bits are, and -0.0 is 0 */
+        size_t size = gni_dtype_size(skip->dtype);
+        arguments->skip = gni_tensor_data(skip);
+        arguments->skip_bytes = (int64_t)size;
+        arguments->skip_mask = UINT64_MAX >> (64 - 8 * size + gni_dtype_is_floating(skip->dtype));
+    }
+    arguments->is_wide = specialization->is_wide;
+    if (specialization->is_strided) {
+        const struct gni_layout *layout = &specialization->layout;
+        arguments->ndim = layout->ndim;
+        arguments->sizes = words_take(writer, layout->ndim);
+        memcpy(&arguments->words[arguments->sizes], layout->sizes,
+               (size_t)layout->ndim * sizeof *layout->sizes);
+    }
+    program_write(writer);
+}
+
+bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
+                           struct gni_interpretation *interpretation)
+{
+    struct gni_specialization specialization;
+    struct writer writer; /* large, and what is read of it is set below */
+    bool is_wide = !is_narrow(program);
+    const struct interpreter *interpreter = interpreter_get(is_wide);
+    int64_t packs = gni_divided_up(program->count, interpreter->pack);
+    gni_specialization_make(&specialization, program);
+    writer.interpreter = interpreter;
+    writer.program = program;
+    writer.specialization = &specialization;
+    writer.word = WORDS;
+    writer.held = -1;
+    writer.slots = 0;
+    writer.taken = 0;
+    writer.has_failed = gni_divided_up(packs, THREADS) > INT32_MAX;
+    writer_run(&writer, skip);
+    if (writer.has_failed)
+        return false;
+    interpretation->is_wide = is_wide;
+    interpretation->blocks = (unsigned)gni_divided_up(packs, THREADS);
+    interpretation->shared_bytes = (size_t)writer.slots * SLOT_BYTES;
+    memcpy(interpretation->arguments, &writer.arguments, sizeof writer.arguments);
+    return true;
+}
+
+gn_status gni_interpret_submit(struct gni_interpretation *interpretation, gn_stream *stream)
+{
+    struct gni_kernel *kernel;
+    GN_TRY(kernel_get(interpreter_get(interpretation->is_wide), stream->device, &kernel));
+    void *addresses[] = {interpretation->arguments};
+    const struct gni_launch launch = {.grid = {interpretation->blocks, 1, 1},
+                                      .block = {THREADS, 1, 1},
+                                      .shared_bytes = interpretation->shared_bytes,
+                                      .arguments = addresses,
+                                      .argument_bytes = sizeof interpretation->arguments,
+                                      .waits = true};
+    return gni_kernel_launch(kernel, stream, &launch);
+}
+
+gn_status gni_interpret(const struct gni_program *program, gn_stream *stream, bool *is_done)
+{
+    struct gni_interpretation interpretation;
+    *is_done = gni_interpret_prepare(program, NULL, &interpretation);
+    return *is_done ? gni_interpret_submit(&interpretation, stream) : GN_OK;
+}

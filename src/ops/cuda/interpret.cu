@@ -1,0 +1,276 @@
+/*
+ * interpret.cu: a kernel that runs any elementwise program, which it reads as instructions: tier 0. interpret.c writes them.
+ * Goes behind elements.cu. Before it are defined
+ *
+ *   NAME       the kernel's
+ *   word       an unsigned integer that holds a value of any type of the program
+ *   PACK       neighbouring elements that a thread computes
+ *   THREADS    of a block
+ *   BLOCKS     that a multiprocessor should hold
+ *
+ * and behind it, generated: execute(), a switch over all operations and types that the kernel has.
+ *
+ * A thread holds three values of a pack, x, y and z, in registers, and others in slots of shared memory. An instruction
+ * fetches its operands into them, computes x, and may keep it in a slot:
+ *
+ *     in[0] -> x, in[1] -> y, in[2] -> z      each: what x holds (ACCUMULATED), a slot (0 ..), a number, or nothing
+ *     x = operation(x, y, z)                  or: load an input, store an output
+ *     slots[slot] = x                         if slot >= 0
+ *
+ * All threads of a grid read the same instructions, so that no branch diverges. The functions are those of the compiled kernels
+ * (elements.cu): the bits are the same.
+ *
+ * sm_90, by NVRTC 13.0: 32-bit words take 64 registers, 64-bit words 80. Not measured on a GPU yet.
+ */
+struct instruction {
+    unsigned short operation;
+    short in[3];
+    short slot;
+    unsigned short place; /* of what an instruction of memory needs: words[place] is the address, strides follow */
+    unsigned short how;   /* enum access */
+    unsigned short unused;
+};
+
+enum {
+    ACCUMULATED = -1, /* operands: x as it is */
+    NOTHING = -2,
+    NUMBERS = -3, /* words[-3 - operand] */
+};
+
+enum access {
+    ACCESS_ONE,    /* one element for all */
+    ACCESS_PACKED, /* contiguous, and packs are aligned */
+    ACCESS_DENSE,  /* contiguous */
+    ACCESS_ROW,    /* at strides; a pack does not go across rows, the last dimension */
+    ACCESS_ANY,    /* at strides */
+};
+
+enum {
+    WORDS = 504, /* the arguments are 4 KiB */
+};
+
+struct arguments {
+    uint64 count;  /* elements */
+    int64 length;  /* instructions: two words each, the first ones */
+    int64 ndim;    /* of what is at strides */
+    int64 sizes;   /* their place in words */
+    int64 is_wide; /* indices need 64 bits */
+    const void *skip; /* a number: nothing is done where it is not 0; NULL: none */
+    int64 skip_bytes; /* of the number */
+    uint64 skip_mask; /* its bits that count */
+    uint64 words[WORDS];
+};
+
+/* ---- values as words ---- */
+
+template <class T> ELEMENT T get(word x) { return (T)x; }
+template <> INSIDE bool get<bool>(word x) { return x != 0; }
+template <> INSIDE float get<float>(word x) { return __uint_as_float((unsigned)x); }
+template <> INSIDE float16 get<float16>(word x) { return float16{(unsigned short)x}; }
+template <> INSIDE bfloat16 get<bfloat16>(word x) { return bfloat16{(unsigned short)x}; }
+#if IS_WIDE
+template <> INSIDE double get<double>(word x) { return __longlong_as_double((int64)x); }
+#endif
+
+template <class T> ELEMENT word put(T x) { return (word)x; }
+template <> INSIDE word put<float>(float x) { return __float_as_uint(x); }
+template <> INSIDE word put<float16>(float16 x) { return x.bits; }
+template <> INSIDE word put<bfloat16>(bfloat16 x) { return x.bits; }
+#if IS_WIDE
+template <> INSIDE word put<double>(double x) { return (word)__double_as_longlong(x); }
+#endif
+
+/* ---- slots: parts of 16 bytes, of which neighbouring threads have neighbours ---- */
+
+enum {
+    IN_PART = 16 / sizeof(word),
+    PARTS = PACK / IN_PART,
+};
+
+typedef pack<word, IN_PART> part;
+
+ELEMENT void slot_read(const part *slots, int slot, word (&x)[PACK])
+{
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+        const part from = slots[(slot * PARTS + p) * THREADS + threadIdx.x];
+#pragma unroll
+        for (int k = 0; k < IN_PART; k++)
+            x[p * IN_PART + k] = from.item[k];
+    }
+}
+
+ELEMENT void slot_write(part *slots, int slot, const word (&x)[PACK])
+{
+#pragma unroll
+    for (int p = 0; p < PARTS; p++) {
+        part to;
+#pragma unroll
+        for (int k = 0; k < IN_PART; k++)
+            to.item[k] = x[p * IN_PART + k];
+        slots[(slot * PARTS + p) * THREADS + threadIdx.x] = to;
+    }
+}
+
+ELEMENT void fetch(const arguments &a, const part *slots, int operand, word (&x)[PACK])
+{
+    if (operand >= 0) {
+        slot_read(slots, operand, x);
+    } else if (operand <= NUMBERS) {
+        const word number = (word)a.words[NUMBERS - operand];
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = number;
+    }
+}
+
+/* ---- memory ---- */
+
+/* The offset of element i, from sizes and strides. */
+template <class I> ELEMENT int64 offset_of(const arguments &a, const uint64 *strides, I i)
+{
+    int64 offset = 0;
+    for (int d = (int)a.ndim - 1; d > 0; d--) {
+        const I size = (I)a.words[a.sizes + d], rest = i / size;
+        offset += (int64)(i - rest * size) * (int64)strides[d];
+        i = rest;
+    }
+    return offset + (int64)i * (int64)strides[0];
+}
+
+/* Called: it divides. */
+CALLED int64 offset_at(const arguments &a, int place, uint64 i)
+{
+    const uint64 *strides = a.words + place + 1;
+    return a.is_wide ? offset_of<uint64>(a, strides, i) : offset_of<unsigned>(a, strides, (unsigned)i);
+}
+
+/* Offsets of a pack, of which `here` elements are there. */
+ELEMENT void offsets_of(const arguments &a, const instruction &i, uint64 first, int here, int64 (&offset)[PACK])
+{
+    offset[0] = offset_at(a, i.place, first);
+    if (i.how == ACCESS_ROW) {
+        const int64 stride = (int64)a.words[i.place + a.ndim];
+#pragma unroll
+        for (int k = 1; k < PACK; k++)
+            offset[k] = offset[0] + k * stride;
+    } else {
+#pragma unroll
+        for (int k = 1; k < PACK; k++)
+            offset[k] = k < here ? offset_at(a, i.place, first + k) : 0;
+    }
+}
+
+/* Loads a pack; where there is no element, 0. */
+template <class M> ELEMENT void load(const arguments &a, const instruction &i, uint64 first, int here, word (&x)[PACK])
+{
+    const M *from = (const M *)a.words[i.place];
+    if (i.how == ACCESS_PACKED && here == PACK) {
+        const pack<M, PACK> p = *(const pack<M, PACK> *)(from + first);
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = p.item[k];
+    } else if (i.how == ACCESS_ONE) {
+        const word one = *from;
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = one;
+    } else if (i.how <= ACCESS_DENSE) {
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = k < here ? (word)from[first + k] : 0;
+    } else {
+        int64 offset[PACK];
+        offsets_of(a, i, first, here, offset);
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = k < here ? (word)from[offset[k]] : 0;
+    }
+}
+
+template <class M> ELEMENT void store(const arguments &a, const instruction &i, uint64 first, int here, const word (&x)[PACK])
+{
+    M *to = (M *)a.words[i.place];
+    if (i.how == ACCESS_PACKED && here == PACK) {
+        pack<M, PACK> p;
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            p.item[k] = (M)x[k];
+        *(pack<M, PACK> *)(to + first) = p;
+    } else if (i.how <= ACCESS_DENSE) {
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            if (k < here)
+                to[first + k] = (M)x[k];
+    } else {
+        int64 offset[PACK];
+        offsets_of(a, i, first, here, offset);
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            if (k < here)
+                to[offset[k]] = (M)x[k];
+    }
+}
+
+ELEMENT bool is_skipped(const arguments &a)
+{
+    const uint64 bits = a.skip_bytes == 8   ? *(const uint64 *)a.skip
+                        : a.skip_bytes == 4 ? *(const unsigned *)a.skip
+                        : a.skip_bytes == 2 ? *(const unsigned short *)a.skip
+                                            : *(const unsigned char *)a.skip;
+    return (bits & a.skip_mask) != 0;
+}
+
+/* ---- execute(), which is generated ---- */
+
+#define EACH(expression)           \
+    {                              \
+        _Pragma("unroll")          \
+        for (int k = 0; k < PACK; k++) \
+            x[k] = expression;     \
+        break;                     \
+    }
+#define UNARY(function, from, to) EACH(put<to>(function<from>(get<from>(x[k]))))
+#define BINARY(function, from, to) EACH(put<to>(function<from>(get<from>(x[k]), get<from>(y[k]))))
+#define TERNARY(function, from, to) EACH(put<to>(function<from>(get<from>(x[k]), get<from>(y[k]), get<from>(z[k]))))
+#define CHOOSE EACH(x[k] != 0 ? y[k] : z[k])
+#define CONVERT(from, to) EACH(put<to>(convert<to>(get<from>(x[k]))))
+#define ROUNDED(function) EACH(put<float>(function(get<float>(x[k]))))
+#define LOAD(type) { load<type>(a, i, first, here, x); break; }
+#define STORE(type) { store<type>(a, i, first, here, x); break; }
+#define TRUE_OF EACH(x[k] != 0)
+
+ELEMENT void execute(const arguments &a, const instruction &i, uint64 first, int here, word (&x)[PACK], const word (&y)[PACK], const word (&z)[PACK]);
+
+/* Block x: THREADS packs. */
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_constant__ arguments a)
+{
+    kernel_begin();
+    extern __shared__ __align__(16) unsigned char slot_bytes[];
+    part *slots = (part *)slot_bytes;
+    const uint64 first = ((uint64)blockIdx.x * THREADS + threadIdx.x) * PACK;
+    if (first >= a.count || (a.skip != 0 && is_skipped(a)))
+        return;
+    const int here = a.count - first < PACK ? (int)(a.count - first) : PACK;
+    word x[PACK], y[PACK], z[PACK];
+#pragma unroll
+    for (int k = 0; k < PACK; k++)
+        x[k] = y[k] = z[k] = 0;
+#pragma unroll 1
+    for (int n = 0; n < (int)a.length; n++) {
+        const instruction i = ((const instruction *)a.words)[n];
+        fetch(a, slots, i.in[2], z);
+        fetch(a, slots, i.in[1], y);
+        if (i.in[1] == ACCUMULATED || i.in[2] == ACCUMULATED) {
+#pragma unroll
+            for (int k = 0; k < PACK; k++) {
+                y[k] = i.in[1] == ACCUMULATED ? x[k] : y[k];
+                z[k] = i.in[2] == ACCUMULATED ? x[k] : z[k];
+            }
+        }
+        fetch(a, slots, i.in[0], x);
+        execute(a, i, first, here, x, y, z);
+        if (i.slot >= 0)
+            slot_write(slots, i.slot, x);
+    }
+}
