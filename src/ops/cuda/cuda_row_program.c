@@ -102,7 +102,7 @@ static gn_status kernel_launch(const struct gni_row_kernel *kernel, void *partia
         GN_TRY(gni_interpret_rows(kernel, partial, stream, &is_done));
         if (is_done)
             return GN_OK;
-        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &compiled));
+        GN_TRY(gni_program_kernel_build(stream->device, &wanted, &compiled));
     }
     int words = gni_row_kernel_arguments(kernel, partial, arguments);
     void *addresses[] = {arguments};

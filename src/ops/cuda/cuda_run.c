@@ -116,7 +116,7 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
         GN_TRY(gni_interpret(program, stream, &is_done));
         if (is_done)
             return GN_OK;
-        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &kernel));
+        GN_TRY(gni_program_kernel_build(stream->device, &wanted, &kernel));
     }
     return specialization_submit(&specialization, NULL, kernel, (unsigned)blocks, 1, stream);
 }

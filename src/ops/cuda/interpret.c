@@ -6,6 +6,7 @@
  */
 #include "ops/cuda/interpret.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "jit/archive.h"
 #include "jit/kernel.h"
@@ -586,7 +587,7 @@ static void program_write(struct writer *writer)
     for (int s = 0; s < program->step_count && !writer->has_failed; s++)
         step_write(writer, s);
     for (int i = 0; i < program->output_count && !writer->has_failed; i++) {
-        input_load(writer, program->outputs[i].value); /* before anything is stored: IP2 */
+        input_load(writer, program->outputs[i].value); /* before anything is stored: IT2 */
         if (i + 1 < program->output_count)
             held_keep(writer);
     }
@@ -668,8 +669,13 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
     writer.slots_most = slots_most(device);
     writer.has_failed = gni_divided_up(packs, THREADS) > INT32_MAX;
     writer_run(&writer, skip);
-    if (writer.has_failed)
+    if (writer.has_failed) {
+        gni_log(GNI_LOG_DEBUG,
+                "a program of %d steps waits for its kernel: it is too large to be "
+                "interpreted",
+                program->step_count);
         return false;
+    }
     interpretation->is_wide = is_wide;
     interpretation->blocks = (unsigned)gni_divided_up(packs, THREADS);
     interpretation->shared_bytes = (size_t)writer.slots * SLOT_BYTES;

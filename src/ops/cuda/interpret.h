@@ -10,9 +10,9 @@
  * The kernels of tier 0 do not depend on the program, so they can be compiled when the library is built.
  *
  * Invariants:
- *   IP1  a program gives the same bits as its compiled kernel: operations are the functions of elements.cu, and what is
+ *   IT1  a program gives the same bits as its compiled kernel: operations are the functions of elements.cu, and what is
  *        reduced is joined in the same order (RK1 of row_kernel.h; reduce.cu);
- *   IP2  an instruction that loads stands before all that store, as an output may lie on an input.
+ *   IT2  an instruction that loads stands before all that store, as an output may lie on an input.
  *
  * Threads: any.
  */

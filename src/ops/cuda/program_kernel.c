@@ -3,7 +3,6 @@
  */
 #include "ops/cuda/program_kernel.h"
 
-#include "base/log.h"
 #include "jit/archive.h"
 #include "jit/background.h"
 #include "jit/compiler.h"
@@ -49,15 +48,6 @@ gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_k
         gni_kernel_build(device, name, &text, wanted->signature, wanted->signature_size, kernel);
     gni_wait_end(state);
     return status;
-}
-
-gn_status gni_program_kernel_need(gn_device *device, const struct gni_program_kernel *wanted,
-                                  struct gni_kernel **kernel)
-{
-    GN_TRY(gni_program_kernel_build(device, wanted, kernel));
-    gni_log(GNI_LOG_DEBUG, "kernel %s was waited for: its program is too large to be interpreted",
-            (*kernel)->name);
-    return GN_OK;
 }
 
 /* Whether kernels of this process are made by another compiler than those of the archive, as far as that is known. */

@@ -6,7 +6,7 @@
  *     if (kernel == NULL)
  *         GN_TRY(interpret the program, &is_done);
  *     if (kernel == NULL && !is_done)
- *         GN_TRY(gni_program_kernel_need(stream->device, &wanted, &kernel));
+ *         GN_TRY(gni_program_kernel_build(stream->device, &wanted, &kernel));
  *     launch the kernel, if there is one
  *
  * GENESIS_TIERS decides (jit/tiers.h). Both tiers give the same bits where one version of NVRTC has compiled both. Where it
@@ -44,9 +44,5 @@ gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_ke
 /* The kernel, compiled now if need be. */
 gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_kernel *wanted,
                                    struct gni_kernel **kernel) GN_NODISCARD;
-
-/* The same for a program that the interpreter could not run; says so in the log. */
-gn_status gni_program_kernel_need(gn_device *device, const struct gni_program_kernel *wanted,
-                                  struct gni_kernel **kernel) GN_NODISCARD;
 
 #endif
