@@ -616,11 +616,11 @@ static void test_exit(void)
 
 static void test_tiers(void)
 {
-    CHECK_U64(gni_tiers_mode(), GNI_TIERS_COMPILED);
+    CHECK_U64(gni_tiers_mode(), GNI_TIERS_AUTO);
     gni_tiers_set_mode(GNI_TIERS_ON);
     CHECK_U64(gni_tiers_mode(), GNI_TIERS_ON);
     gni_tiers_set_mode(-1);
-    CHECK_U64(gni_tiers_mode(), GNI_TIERS_COMPILED);
+    CHECK_U64(gni_tiers_mode(), GNI_TIERS_AUTO);
 }
 
 int main(void)

@@ -43,6 +43,14 @@ enum access {
     ACCESS_ANY,
 };
 
+/* Of interpret.cu: for float16; for bfloat16 it is one more. */
+enum half {
+    HALF_NONE,
+    HALF_WIDEN,
+    HALF_ROUND = 3,
+    HALF_NARROW = 5,
+};
+
 /* A kernel: the numbers of its operations. */
 struct interpreter {
     const char *name;
@@ -299,7 +307,7 @@ struct instruction {
     uint16_t operation;
     int16_t in[3];
     int16_t slot;
-    uint16_t place, how, unused;
+    uint16_t place, how, half;
 };
 
 struct arguments {
@@ -459,6 +467,11 @@ static void input_load(struct writer *writer, short value)
     writer->held = value;
 }
 
+static uint16_t half_of(enum half half, gn_dtype dtype)
+{
+    return (uint16_t)((int)half + (dtype == GN_BFLOAT16));
+}
+
 static void output_store(struct writer *writer, int number)
 {
     const struct gni_output *output = &writer->program->outputs[number];
@@ -466,7 +479,8 @@ static void output_store(struct writer *writer, int number)
     int16_t operand = operand_find(writer, output->value);
     operands_release(writer, &output->value, 1);
     writer->held = output->value;
-    if (held != output->dtype || gni_dtype_is_half(held)) {
+    bool is_narrowed = held == GN_FLOAT32 && gni_dtype_is_half(output->dtype);
+    if (!is_narrowed && (held != output->dtype || gni_dtype_is_half(held))) {
         instruction_add(writer, writer->interpreter->convert[held][output->dtype])->in[0] = operand;
         operand = ACCUMULATED;
         writer->held = -1;
@@ -476,6 +490,10 @@ static void output_store(struct writer *writer, int number)
     if (writer->has_failed)
         return;
     instruction->in[0] = operand;
+    if (is_narrowed) {
+        instruction->half = half_of(HALF_NARROW, output->dtype);
+        writer->held = -1;
+    }
     memory_describe(writer, instruction, writer->specialization->outputs[number], output->data,
                     output->dtype, writer->specialization->layout.output_strides[number]);
 }
@@ -502,12 +520,35 @@ static uint16_t step_operation(const struct writer *writer, const struct gni_ste
     return NONE;
 }
 
+/* Whether a step only changes what the last instruction made, which nobody else reads: then it becomes a part of that. */
+static bool step_join(struct writer *writer, const struct gni_step *step, short value)
+{
+    short from = step->in[0];
+    bool is_round = step->kind == GNI_STEP_ROUND && from >= writer->program->input_count;
+    bool is_widen = step->kind == GNI_STEP_CONVERT && gni_dtype_is_half(step->from) &&
+                    step->held == GN_FLOAT32 && from < writer->program->input_count;
+    if ((!is_round && !is_widen) || from != writer->held || writer->readers[from] != 1 ||
+        writer->slot[from] >= 0 || is_number(writer, from))
+        return false;
+    struct instruction *last = instruction_at(writer, writer->arguments.length - 1);
+    if (last->half != HALF_NONE)
+        return false;
+    last->half = half_of(is_round ? HALF_ROUND : HALF_WIDEN, is_round ? step->half : step->from);
+    writer->readers[from]--;
+    writer->held = value;
+    return true;
+}
+
 static void step_write(struct writer *writer, int s)
 {
     const struct gni_step *step = &writer->program->steps[s];
     short value = (short)(writer->program->input_count + s);
     int16_t operands[3] = {NOTHING, NOTHING, NOTHING};
     if (writer->readers[value] == 0)
+        return;
+    if (step->kind == GNI_STEP_CONVERT)
+        input_load(writer, step->in[0]);
+    if (!writer->has_failed && step_join(writer, step, value))
         return;
     for (int i = 0; i < 3 && step->in[i] >= 0; i++)
         input_load(writer, step->in[i]);
