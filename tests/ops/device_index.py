@@ -123,7 +123,7 @@ def writes():
     far_x, far_mask, far_values = x.cuda(), mask.cuda(), values.cuda()
     assert launched(lambda: far_x[far_mask]) == ["mask_count_1", "mask_get_4"]
     assert launched(lambda: put(far_x, far_mask, far_values))[-2:] == ["mask_count_1", "mask_set_4"]
-    assert launched(lambda: put(far_x, far_mask, 5))[-1] == "where_kernel"
+    assert launched(lambda: put(far_x, far_mask, 5))[-1].startswith(("where_", "interpret_"))
     same(put(x, apart, values[:7]), put(x.cuda(), apart, values[:7]), "a value of the CPU")
     same(put(x, [0, 2], [[1], [2]]), put(x.cuda(), [0, 2], [[1], [2]]), "lists")
 

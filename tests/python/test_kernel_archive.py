@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, simulate_script
 
 BUILDER = [sys.executable, ROOT / "tools" / "kernel_archive.py"]
 # The simulator is no compiler for other GPUs.
@@ -115,3 +115,40 @@ def test_without_nvrtc(texts, tmp_path):
     said = run(sys.executable, "-c", code, ROOT / "tools", "--out", out, texts)
     assert "NVRTC was not found" in said and len(said.splitlines()) == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize("script", [("device_index.py",), ("one_of_each.py", "--few")])
+def test_the_archive_has_what_tier_0_needs(tmp_path, script):
+    """Interpreted, these programs need no kernel that is not in the list: no compiler, that is."""
+    listed, made, cache = tmp_path / "listed", tmp_path / "made", tmp_path / "cache"
+    listed.mkdir()
+    cache.mkdir(mode=0o700)
+    run(BUILD / "tools" / "kernel_texts", listed)
+    finished = simulate_script(
+        *script,
+        GENESIS_TIERS="interpreted",
+        GENESIS_KERNEL_CACHE_DIR=str(cache),
+        GENESIS_KERNEL_SOURCE_DIR=str(made),
+    )
+    assert not finished.stderr, finished.stderr
+    names = {path.name for path in made.iterdir()}
+    assert len(names) > 20 and names <= {path.name for path in listed.iterdir()}
+
+
+def test_index_kernels_take_over(tmp_path):
+    """A general kernel moves elements while the kernel of the form is compiled."""
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    finished = simulate_script(
+        "device_index.py",
+        "reads",
+        "writes",
+        GENESIS_TIERS="on",
+        GENESIS_KERNEL_CACHE_DIR=str(cache),
+        GENESIS_KERNEL_SOURCE_DIR=str(tmp_path / "made"),
+    )
+    assert not finished.stderr, finished.stderr
+    general = [
+        path.name.split("_")[-3:-1] == ["0", "0"] for path in (tmp_path / "made").glob("index_*")
+    ]
+    assert any(general) and not all(general)

@@ -9,10 +9,13 @@
 
 #include "base/builder.h"
 #include "base/option.h"
+#include "jit/background.h"
 #include "jit/kernel.h"
+#include "jit/tiers.h"
 #include "jit/tune.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/index_arguments.h"
+#include "ops/cuda/interpret.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 
@@ -67,6 +70,50 @@ static gn_status form_kernel(gn_device *device, const struct gni_index_form *spe
     form_text(specialization, name, &text);
     return gni_kernel_build_general(device, name, &text, specialization, sizeof *specialization,
                                     kernel);
+}
+
+/* The form of the kernel that does what all kernels of a mode do, and is in the archive. The FEW modes, whose code is long,
+ * have words of 8 bytes only there: these are no less right. */
+static struct gni_index_form form_generalize(const struct gni_index_form *form)
+{
+    bool is_few = form->mode == GNI_INDEX_FEW_SET || form->mode == GNI_INDEX_FEW_ADD;
+    struct gni_index_form general = *form;
+    general.kind = FORM_KIND;
+    general.dimensions = general.indices = 0;
+    general.number = GNI_INDEX_ANY_NUMBER;
+    general.each = 1;
+    general.is_wide |= is_few;
+    return general;
+}
+
+static bool is_mode(gn_device *device, enum gni_tiers wanted)
+{
+    enum gni_tiers mode = gni_tiers_mode();
+    if (mode == GNI_TIERS_AUTO)
+        mode = gni_interpret_is_ready(device) ? GNI_TIERS_ON : GNI_TIERS_COMPILED;
+    return mode == wanted;
+}
+
+/* Whether the general kernel is to be taken, because the form's own is not there: that is compiled in the background. All
+ * forms give the same bits. `count` is how much the kernel has to do. */
+static bool form_is_general(gn_device *device, const struct gni_index_form *form, uint64_t count)
+{
+    char name[TEXT_NAME_MOST];
+    struct gni_kernel *kernel;
+    struct gni_builder text = {.text = NULL};
+    if (gni_tiers_mode() == GNI_TIERS_INTERPRETED)
+        return true;
+    if (gni_kernel_find(device, form, sizeof *form) != NULL || !is_mode(device, GNI_TIERS_ON))
+        return false;
+    if (gni_kernel_is_requested(device, form, sizeof *form, count))
+        return true;
+    form_name(form, name);
+    form_text(form, name, &text);
+    if (gni_kernel_build_known(device, name, &text, form, sizeof *form, &kernel) == GN_OK)
+        return false;
+    form_text(form, name, &text);
+    gni_kernel_request(device, name, &text, form, sizeof *form, count, 0);
+    return true;
 }
 
 /* ---- numbers that are out of range ------------------------------------------------------------- */
@@ -246,9 +293,11 @@ static unsigned few_columns(const struct gni_index_arguments *arguments)
     return (unsigned)(wanted < FEW_COLUMNS_MOST ? wanted : FEW_COLUMNS_MOST);
 }
 
+/* With `each` set the form's own kernel is taken, whatever there is: for measuring. */
 gn_status gni_index_launch(struct gni_index_arguments *arguments,
                            struct gni_index_form *specialization, gn_stream *stream)
 {
+    bool is_measured = specialization->each != 0;
     _Atomic(uint64_t) *word;
     struct gni_kernel *kernel;
     if (arguments->count == 0)
@@ -256,6 +305,8 @@ gn_status gni_index_launch(struct gni_index_arguments *arguments,
     bool is_few =
         specialization->mode == GNI_INDEX_FEW_SET || specialization->mode == GNI_INDEX_FEW_ADD;
     form_find(arguments, specialization);
+    if (!is_measured && form_is_general(stream->device, specialization, arguments->count))
+        *specialization = form_generalize(specialization);
     /* Entries, or units, of a block. */
     uint64_t each = is_few ? GNI_CUDA_BLOCK / 32 : GNI_CUDA_BLOCK * (uint64_t)specialization->each;
     uint64_t blocks = (arguments->count + each - 1) / each;
@@ -310,6 +361,12 @@ struct get_work {
     gn_stream *stream;
 };
 
+/* What widening changes of the arguments. */
+struct get_saved {
+    int64_t size, stride, other_stride;
+    uint64_t count;
+};
+
 enum get_value {
     GET_EACH,
     GET_UNIT,
@@ -322,24 +379,54 @@ static const struct gni_tune_family get_family = {
     .values = {"items", "unit"},
 };
 
+/* The arguments in units, and the form; returns what get_restore() wants. */
+static struct get_saved get_widen(struct get_work *work, uint32_t unit, uint32_t each,
+                                  struct gni_index_form *form)
+{
+    struct gni_index_arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1;
+    struct get_saved saved = {arguments->sizes[last], arguments->strides[last],
+                              arguments->other_strides[last], arguments->count};
+    *form = (struct gni_index_form){
+        .mode = GNI_INDEX_GET, .dtype = GN_UINT8, .unit = unit, .each = each};
+    arguments_widen(arguments, work->width, unit);
+    return saved;
+}
+
+static void get_restore(struct get_work *work, const struct get_saved *saved)
+{
+    struct gni_index_arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1;
+    arguments->sizes[last] = saved->size;
+    arguments->strides[last] = saved->stride;
+    arguments->other_strides[last] = saved->other_stride;
+    arguments->count = saved->count;
+}
+
 static gn_status get_run(void *context, const struct gni_choice *choice)
 {
     struct get_work *work = context;
-    struct gni_index_arguments *arguments = &work->arguments;
-    int last = arguments->dimensions - 1;
-    const int64_t size = arguments->sizes[last], stride = arguments->strides[last];
-    const int64_t other_stride = arguments->other_strides[last];
-    const uint64_t count = arguments->count;
-    struct gni_index_form specialization = {.mode = GNI_INDEX_GET,
-                                            .dtype = GN_UINT8,
-                                            .unit = (uint32_t)choice->values[GET_UNIT],
-                                            .each = (uint32_t)choice->values[GET_EACH]};
-    arguments_widen(arguments, work->width, specialization.unit);
-    gn_status status = gni_index_launch(arguments, &specialization, work->stream);
-    arguments->sizes[last] = size; /* for another choice */
-    arguments->strides[last] = stride;
-    arguments->other_strides[last] = other_stride;
-    arguments->count = count;
+    struct gni_index_form form;
+    struct get_saved saved = get_widen(work, (uint32_t)choice->values[GET_UNIT],
+                                       (uint32_t)choice->values[GET_EACH], &form);
+    gn_status status = gni_index_launch(&work->arguments, &form, work->stream);
+    get_restore(work, &saved); /* for another choice */
+    return status;
+}
+
+/* The same by the general kernel, where that is taken: then nothing is measured. */
+static gn_status get_generally(struct get_work *work, bool *is_done)
+{
+    struct gni_index_form form, usual;
+    gn_status status = GN_OK;
+    struct get_saved saved = get_widen(work, (uint32_t)work->unit, 0, &form);
+    usual = form;
+    form_find(&work->arguments, &usual);
+    *is_done = work->arguments.count > 0 &&
+               form_is_general(work->stream->device, &usual, work->arguments.count);
+    if (*is_done)
+        status = gni_index_launch(&work->arguments, &form, work->stream);
+    get_restore(work, &saved);
     return status;
 }
 
@@ -397,7 +484,9 @@ gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *sourc
                                     .other_strides = strides};
     gni_index_arguments_make(&work.arguments, plan, &sides);
     work.unit = unit_find(&work.arguments, work.width);
-    return get_tune(&work);
+    bool is_done;
+    GN_TRY(get_generally(&work, &is_done));
+    return is_done ? GN_OK : get_tune(&work);
 }
 
 /* Each place of which the entry is chosen. */
@@ -457,18 +546,12 @@ static void form_list(struct gni_kernel_list *list, const struct gni_index_form 
     gni_kernel_list_add(list, name, &text);
 }
 
-/* The general forms of a mode, which do what any other one does. The FEW modes, whose code is long, have words of 8 bytes
- * only: these are no less right. */
+/* The general forms of a mode. */
 static void forms_list(struct gni_kernel_list *list, enum gni_index_mode mode, uint32_t unit,
                        gn_dtype dtype)
 {
-    struct gni_index_form form = {.kind = FORM_KIND,
-                                  .mode = mode,
-                                  .unit = unit,
-                                  .dtype = (uint32_t)dtype,
-                                  .number = GNI_INDEX_ANY_NUMBER,
-                                  .each = 1};
-    form.is_wide = mode == GNI_INDEX_FEW_SET || mode == GNI_INDEX_FEW_ADD;
+    struct gni_index_form form = {.mode = mode, .unit = unit, .dtype = (uint32_t)dtype};
+    form = form_generalize(&form);
     for (; form.is_wide < 2; form.is_wide++)
         form_list(list, &form);
 }
@@ -502,7 +585,10 @@ void gni_cuda_index_list(struct gni_kernel_list *list)
             usual_list(list, GNI_INDEX_SET, unit);
         }
     }
-    for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
-        forms_list(list, gni_dtype_is_floating((gn_dtype)dtype) ? GNI_INDEX_FEW_ADD : GNI_INDEX_ADD,
-                   (uint32_t)gni_dtype_size((gn_dtype)dtype), (gn_dtype)dtype);
+    for (int i = 0; i < GN_DTYPE_COUNT; i++) {
+        gn_dtype dtype = (gn_dtype)i;
+        forms_list(list, GNI_INDEX_ADD, (uint32_t)gni_dtype_size(dtype), dtype);
+        if (gni_dtype_is_floating(dtype))
+            forms_list(list, GNI_INDEX_FEW_ADD, (uint32_t)gni_dtype_size(dtype), dtype);
+    }
 }
