@@ -7,12 +7,15 @@
 #   make lint fmt   check the layout and style of the sources, or apply it
 #   make soak SECONDS=600   random programs for as long as you like, on the CPU and the simulated GPU
 #   make bench      the benchmarks that need no GPU
-#   make wheel      a wheel in dist/
+#   make archive ARCHITECTURES="90"    compiled kernels for these GPUs, beside the library in build/
+#   make wheel      a wheel in dist/, with compiled kernels for all GPUs
 #   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
 .DEFAULT_GOAL := help
-.PHONY: help demo test build asan tsan clang coverage mutate lint fmt soak bench wheel wheel-check gpu-build gpu-test gpu-bench clean
+.PHONY: help demo test build asan tsan clang coverage mutate lint fmt soak bench archive wheel wheel-check gpu-build gpu-test gpu-bench clean
 
 SECONDS ?= 60
+# Machine code, and PTX for GPUs that are newer than the compiler. Kernels of other PTX than 90 could not be launched early.
+ARCHITECTURES ?= 75 80 90 100 120 90ptx
 GPU_PYTHON ?= python3
 SANITIZER ?= compute-sanitizer
 NINJA = ninja -C $(1) $(if $(VERBOSE),--verbose,--quiet)
@@ -20,7 +23,7 @@ CTEST = ctest -j2 --output-on-failure --no-tests=error -LE gpu --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
-	@sed -n '1,12s/^# \{0,1\}//p' Makefile
+	@sed -n '1,13s/^# \{0,1\}//p' Makefile
 
 # ---- the two commands ----
 
@@ -40,8 +43,13 @@ build:
 	@test -f build/build.ninja || cmake -S . -B build -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@$(call NINJA,build)
 
-wheel: build
-	.venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+# NVRTC comes from the toolkit or, where there is none, from NVIDIA's wheel; without both there is no archive.
+archive: build
+	@.venv/bin/python tools/kernel_archive.py --find || .venv/bin/python -m pip install --quiet "nvidia-cuda-nvrtc>=13,<14" || true
+	.venv/bin/python tools/kernel_archive.py --program build/tools/kernel_texts --out build/libgenesis.kernels --cache build/kernel_images --architectures "$(ARCHITECTURES)"
+
+wheel: archive
+	.venv/bin/python -m pip wheel --quiet --no-deps -C cmake.define.GENESIS_ARCHIVE=$(CURDIR)/build/libgenesis.kernels --wheel-dir dist .
 
 # The same of what build/ has compiled, which takes seconds; unpacked, it must work by itself.
 wheel-check: build

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Build the archive of compiled kernels that lies beside the library.
 
-    tools/kernel_archive.py --out FILE --cache DIRECTORY --architectures "75 80 90 90ptx" TEXTS...
+    tools/kernel_archive.py --out FILE --cache DIRECTORY --architectures "75 80 90 90ptx"
+                            --program build/tools/kernel_texts [TEXTS...]
 
-TEXTS are directories of NAME_HASH.cu, as build/tools/kernel_texts and GENESIS_KERNEL_SOURCE_DIR write
-them. Each text is compiled by NVRTC for each architecture: to machine code, or to PTX where the
-number has "ptx" behind it. No GPU is needed. What was compiled before by this version of NVRTC is
-taken from the cache. Without NVRTC no file is written; one sentence says so, and that is no failure.
+The program writes the texts of all kernels that do not depend on the user's program. TEXTS are
+directories with more: NAME_HASH.cu, as GENESIS_KERNEL_SOURCE_DIR keeps them. NVRTC compiles each
+for each architecture: to machine code, or to PTX where the number has "ptx" behind it. No GPU is
+needed. What was compiled before by this version of NVRTC is taken from the cache. Without NVRTC no
+file is written; one sentence says so, and that is no failure.
 
 src/jit/archive_file.h describes the file, src/jit/nvrtc.c the options of kernels.
 """
@@ -21,13 +23,21 @@ import os
 import re
 import site
 import struct
+import subprocess
 import sys
+import tempfile
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 MAGIC, FORMAT, KEY_FORMAT = b"GNARCHIV", 1, "genesis archive 1"
-HEADER, ENTRY = struct.Struct("=8sIIIIQ"), struct.Struct("=16sIIIIQ")
+HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
+BLOCK = struct.Struct("=QIIII")
+UNIT = 16
+# Images of a block, which is unpacked to get at one of them: so many, within these bytes. Blocks
+# of PTX have as many as there is room for: the driver takes much longer to translate it.
+BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST = 8, 256 << 10, 1 << 20
+COPY_BYTES = 32  # what is worth a command
 PTX = 1 << 16
 OPTIONS = ("--std=c++17", "--fmad=false")  # gni_kernel_options
 MINIMAL = ("--minimal", "--disable-warnings")
@@ -54,9 +64,7 @@ class Nvrtc:
     def _call(self, function: str, *arguments: object) -> None:
         result = getattr(self.library, function)(*arguments)
         if result != 0:
-            raise RuntimeError(
-                f"{function}: {self.library.nvrtcGetErrorString(result).decode()}"
-            )
+            raise RuntimeError(f"{function}: {self.library.nvrtcGetErrorString(result).decode()}")
 
     def _read(self, program: ctypes.c_void_p, what: str) -> bytes:
         size = ctypes.c_size_t()
@@ -87,7 +95,9 @@ class Nvrtc:
                 self._call("nvrtcCompileProgram", program, len(options), given)
             except RuntimeError as error:
                 log = self._read(program, "ProgramLog").rstrip(b"\0").decode()
-                raise RuntimeError(f"kernel {name} for {kind}_{target & ~PTX}: {error}\n{log}") from None
+                raise RuntimeError(
+                    f"kernel {name} for {kind}_{target & ~PTX}: {error}\n{log}"
+                ) from None
             return self._read(program, "PTX" if target & PTX else "CUBIN")
         finally:
             self.library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -139,12 +149,11 @@ def _start(path: str) -> None:
 
 
 def _compile(job: tuple[str, str, int, Path]) -> None:
-    """Put an image, packed, into the cache: its length, and the packed bytes."""
+    """Put an image into the cache."""
     name, text, target, path = job
     assert _nvrtc is not None
-    image = _nvrtc.compile(text, name, target)
     unfinished = path.with_suffix(f".{os.getpid()}")
-    unfinished.write_bytes(struct.pack("=I", len(image)) + zlib.compress(image, 9))
+    unfinished.write_bytes(_nvrtc.compile(text, name, target))
     unfinished.replace(path)
 
 
@@ -169,24 +178,100 @@ def images_make(
     return paths
 
 
-def archive_write(out: Path, version: int, paths: dict[tuple[bytes, int], Path]) -> int:
-    """Write the file, whole or not at all; gives its length."""
-    entries, images, offset = [], [], HEADER.size + ENTRY.size * len(paths)
-    for key, target in sorted(paths):
-        packed = paths[key, target].read_bytes()
-        (length,) = struct.unpack_from("=I", packed)
-        entries.append(ENTRY.pack(key, target, len(packed) - 4, length, 0, offset))
-        images.append(packed[4:])
-        offset += len(packed) - 4
-    table = b"".join(entries)
+def _number(value: int) -> bytes:
+    """A number of a command: 7 bits a byte, low ones first."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def block_encode(images: bytes, unit: int) -> bytes:
+    """Write images as commands and literals: src/jit/archive_file.h."""
+    seen: dict[bytes, int] = {}  # where so many bytes were last
+    commands, literals = bytearray(), bytearray()
+    at = begin = known = 0
+    end = len(images)
+
+    def command(copied: int, back: int) -> None:
+        for number in (at - begin, copied, back):
+            commands.extend(_number(number // unit))
+        literals.extend(images[begin:at])
+
+    while at < end:
+        while known < at:
+            seen[images[known : known + COPY_BYTES]] = known
+            known += unit
+        source = seen.get(images[at : at + COPY_BYTES]) if at + COPY_BYTES <= end else None
+        if source is None:
+            at += unit
+            continue
+        copied, offset = COPY_BYTES, at - source
+        while (
+            images[at + copied : at + copied + unit]
+            == images[source + copied : source + copied + unit]
+            != b""
+        ):
+            copied += unit
+        command(copied, offset)
+        at = begin = at + copied
+    if begin < at:
+        command(0, 0)
+    return struct.pack("=I", len(commands)) + commands + literals
+
+
+def block_pack(job: tuple[bytes, int]) -> tuple[int, bytes]:
+    """How many bytes a block has before zlib, and its bytes in the file."""
+    images, target = job
+    encoded = block_encode(images, 1 if target & PTX else UNIT)
+    return len(encoded), zlib.compress(encoded, 9)
+
+
+Images = list[tuple[bytes, int, bytes]]  # key, target, image
+
+
+def images_group(images: Images) -> list[Images]:
+    """Images in blocks, each of one target."""
+    groups: list[Images] = []
+    room = 0
+    for image in images:
+        size = -(-len(image[2]) // UNIT) * UNIT
+        if not groups or groups[-1][0][1] != image[1] or size > room:
+            groups.append([])
+            room = min(max(BLOCK_IMAGES * size, BLOCK_LEAST), BLOCK_MOST)
+            if image[1] & PTX:
+                room = BLOCK_MOST
+        groups[-1].append(image)
+        room -= size
+    return groups
+
+
+def archive_write(out: Path, version: int, images: Images, jobs: int) -> int:
+    """Write the file, whole or not at all; gives its length. Similar images lie side by side."""
+    entries, contents = [], []
+    for group in images_group(images):
+        content = b""
+        for key, target, image in group:
+            entries.append((key, target, len(contents), len(content), len(image)))
+            content += image + bytes(-len(image) % UNIT)
+        contents.append((content, group[0][1]))
+    with ProcessPoolExecutor(jobs) as pool:
+        packed = list(pool.map(block_pack, contents))
+    blocks, offset = [], HEADER.size + ENTRY.size * len(entries) + BLOCK.size * len(packed)
+    for (content, _), (inflated, block) in zip(contents, packed, strict=True):
+        blocks.append(BLOCK.pack(offset, len(block), inflated, len(content), 0))
+        offset += len(block)
+    table = b"".join([*(ENTRY.pack(*entry) for entry in sorted(entries)), *blocks])
 
     def header(checksum: int) -> bytes:
-        return HEADER.pack(MAGIC, FORMAT, version, len(paths), checksum, offset)
+        return HEADER.pack(MAGIC, FORMAT, version, len(entries), len(packed), checksum, 0, offset)
 
     checksum = zlib.crc32(header(0) + table)
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = out.with_name(out.name + ".new")
-    unfinished.write_bytes(b"".join((header(checksum), table, *images)))
+    unfinished.write_bytes(b"".join((header(checksum), table, *(block for _, block in packed))))
     unfinished.replace(out)
     return offset
 
@@ -210,24 +295,38 @@ def targets_read(words: str, nvrtc: Nvrtc) -> list[int]:
 def main() -> int:
     """The command line; gives the exit code."""
     parser = argparse.ArgumentParser(description="Build the archive of compiled kernels.")
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("build/libgenesis.kernels"))
+    parser.add_argument("--cache", type=Path, default=Path("build/kernel_images"))
     parser.add_argument("--architectures", default="75 80 90 100 120 90ptx")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--nvrtc", help="the file of NVRTC; without it the usual places")
-    parser.add_argument("texts", type=Path, nargs="+")
+    parser.add_argument("--nvrtc", help="the file of NVRTC; else the usual places")
+    parser.add_argument("--program", help="a program that writes texts to a directory")
+    parser.add_argument("--find", action="store_true", help="only say whether NVRTC is found")
+    parser.add_argument("texts", type=Path, nargs="*")
     given = parser.parse_args()
     nvrtc = nvrtc_find(given.nvrtc)
+    if given.find:
+        return 0 if nvrtc is not None else 1
     if nvrtc is None:
         given.out.unlink(missing_ok=True)
-        print("kernel_archive: NVRTC was not found, so no archive is built: kernels are then compiled when they are needed")
+        print(
+            "kernel_archive: NVRTC was not found, so there is no archive of kernels: "
+            "they are compiled when they are needed"
+        )
         return 0
-    texts = texts_read(given.texts)
+    with tempfile.TemporaryDirectory() as folder:
+        if given.program:
+            subprocess.run([given.program, folder], check=True)
+        texts = texts_read([Path(folder), *given.texts])
     targets = targets_read(given.architectures, nvrtc)
     paths = images_make(nvrtc, texts, targets, given.cache, given.jobs)
-    size = archive_write(given.out, nvrtc.version, paths)
+    order = sorted(paths, key=lambda image: (image[1], *texts[image[0]]))
+    images = [(key, target, paths[key, target].read_bytes()) for key, target in order]
+    size = archive_write(given.out, nvrtc.version, images, given.jobs)
+    version = f"{nvrtc.version // 1000}.{nvrtc.version % 1000 // 10}"
     print(
-        f"{given.out}: {len(texts)} kernels for {given.architectures}, {size / 2**20:.2f} MiB, NVRTC {nvrtc.version // 1000}.{nvrtc.version % 1000 // 10}"
+        f"{given.out}: {len(texts)} kernels for {given.architectures}, "
+        f"{size / 2**20:.2f} MiB, NVRTC {version}"
     )
     return 0
 

@@ -11,6 +11,7 @@ import argparse
 import os
 import platform
 import sys
+from typing import Any
 
 import genesis
 from genesis import _C, _memory_cli, _run
@@ -40,6 +41,38 @@ def _version(number: int) -> str:
     return f"{number // 1000}.{number % 1000 // 10}" if number < 100000 else f"{number}"
 
 
+# What there is not without a library.
+_LOSSES = {
+    "CUDA driver": "there is no GPU",
+    "NVRTC": "kernels that the archive does not have cannot be compiled",
+    "cuBLASLt": "matrix products on GPUs use kernels of our own, which are slower",
+}
+
+
+def _library_lines(library: dict[str, Any]) -> list[str]:
+    if library["is_found"]:
+        return [f"{library['name']}: {_version(library['version'])} ({library['path']})"]
+    return [
+        f"{library['name']}: {library['reason']}",
+        f"  without it, {_LOSSES[library['name']]}",
+    ]
+
+
+def _archive_lines(archive: dict[str, Any]) -> list[str]:
+    lines = []
+    if archive["is_found"]:
+        size = format_size(archive["nbytes"])
+        lines.append(
+            f"kernel archive: {archive['kernel_count']} kernels, {size} ({archive['path']})"
+        )
+        lines.append(f"  compiled    NVRTC {_version(archive['nvrtc_version'])}")
+        lines.append(f"  for         {archive['architectures']}")
+    if not archive["is_used"]:
+        lines.append(f"kernel archive: not used: {archive['reason']}")
+        lines.append("  without it, each kernel is compiled at its first use, which needs NVRTC")
+    return lines
+
+
 def info_lines() -> list[str]:
     """What ``python -m genesis info`` prints, line by line."""
     lines = [f"genesis {genesis.__version__}, Python {platform.python_version()}", ""]
@@ -50,8 +83,8 @@ def info_lines() -> list[str]:
             lines.append(f"{name}: cannot be used: {error}")
     lines.append("")
     for library in _C.libraries():
-        found = f"{_version(library['version'])} ({library['path']})"
-        lines.append(f"{library['name']}: {found if library['is_found'] else library['reason']}")
+        lines += _library_lines(library)
+    lines += _archive_lines(_C.kernel_archive())
     changed = [o for o in _C.options() if o["value"] != o["default"]]
     lines += ["", "environment:"]
     lines += [f"  {o['name']}={o['value']}" for o in changed] or [

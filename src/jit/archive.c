@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_NAME "libgenesis.kernels" /* CMakeLists.txt has it, too */
+#define FILE_NAME "libgenesis.kernels" /* src/CMakeLists.txt has it, too */
 
 enum {
     TARGETS_MOST = 16, /* that are listed for people */

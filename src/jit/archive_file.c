@@ -21,7 +21,7 @@
 enum {
     FILE_FORMAT = 1,
     FILE_BYTES_MOST = 1 << 30,
-    IMAGE_BYTES_MOST = 1 << 26,
+    BLOCK_BYTES_MOST = 1 << 26,
     EARLY = 90, /* the first architecture that can launch a kernel before the one before it ends */
 };
 
@@ -30,19 +30,24 @@ struct header {
     uint32_t format;
     uint32_t nvrtc_version;
     uint32_t entry_count;
-    uint32_t checksum; /* CRC-32 of the header, with 0 here, and of the entries */
+    uint32_t block_count;
+    uint32_t checksum; /* CRC-32 of the header, with 0 here, the entries and the blocks' places */
+    uint32_t unused;   /* 0 */
     uint64_t file_bytes;
 };
 
-_Static_assert(sizeof(struct header) == 32, "a header has no holes");
-_Static_assert(sizeof(struct gni_archive_entry) == 40, "an entry has no holes");
+_Static_assert(sizeof(struct header) == 40, "a header has no holes");
+_Static_assert(sizeof(struct gni_archive_entry) == 32, "an entry has no holes");
+_Static_assert(sizeof(struct gni_archive_block) == 24, "a block has no holes");
 
 struct gni_archive_file {
     const unsigned char *bytes; /* mapped */
     size_t nbytes;
     const struct header *header;             /* in the bytes, */
     const struct gni_archive_entry *entries; /* and these */
+    const struct gni_archive_block *blocks;
     size_t entry_count;
+    size_t table_bytes; /* of the header, the entries and the blocks' places */
 };
 
 /* ---- keys --------------------------------------------------------------------------------------- */
@@ -68,31 +73,58 @@ static int entry_compare(const struct gni_archive_entry *a, const struct gni_arc
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
+/* The bytes of the header and the tables; more than there can be, if the numbers are wrong. */
+static uint64_t table_size(const struct header *header)
+{
+    return sizeof *header + (uint64_t)header->entry_count * sizeof(struct gni_archive_entry) +
+           (uint64_t)header->block_count * sizeof(struct gni_archive_block);
+}
+
 static bool header_is_right(const struct header *header, size_t nbytes)
 {
     return memcmp(header->magic, FILE_MAGIC, sizeof header->magic) == 0 &&
            header->format == FILE_FORMAT && header->nvrtc_version < INT32_MAX &&
-           header->file_bytes == nbytes &&
-           header->entry_count <= (nbytes - sizeof *header) / sizeof(struct gni_archive_entry);
+           header->file_bytes == nbytes && table_size(header) <= nbytes;
 }
 
 static bool checksum_is_right(const struct gni_archive_file *file)
 {
     struct header header = *file->header;
     header.checksum = 0;
-    uLong sum = crc32_z(0, (const Bytef *)&header, sizeof header);
-    sum = crc32_z(sum, (const Bytef *)file->entries, file->entry_count * sizeof *file->entries);
+    uLong sum = crc32(0, (const Bytef *)&header, sizeof header);
+    sum = crc32(sum, (const Bytef *)file->entries, (uInt)(file->table_bytes - sizeof header));
     return sum == file->header->checksum;
+}
+
+static bool block_is_right(const struct gni_archive_file *file,
+                           const struct gni_archive_block *block)
+{
+    return block->offset >= file->table_bytes && block->offset <= file->nbytes &&
+           block->packed_bytes <= file->nbytes - block->offset &&
+           block->inflated_bytes >= sizeof(uint32_t) && block->inflated_bytes <= BLOCK_BYTES_MOST &&
+           block->nbytes <= BLOCK_BYTES_MOST && block->nbytes % GNI_ARCHIVE_UNIT == 0;
 }
 
 static bool entry_is_right(const struct gni_archive_file *file,
                            const struct gni_archive_entry *entry)
 {
-    size_t images = sizeof *file->header + file->entry_count * sizeof *entry;
     uint32_t architecture = entry->target & ~(uint32_t)GNI_ARCHIVE_PTX;
-    return entry->offset >= images && entry->offset <= file->nbytes && entry->packed_bytes > 0 &&
-           entry->packed_bytes <= file->nbytes - entry->offset && entry->nbytes > 0 &&
-           entry->nbytes <= IMAGE_BYTES_MOST && architecture > 0 && architecture < GNI_ARCHIVE_PTX;
+    return entry->block < file->header->block_count && entry->nbytes > 0 &&
+           entry->start <= file->blocks[entry->block].nbytes &&
+           entry->nbytes <= file->blocks[entry->block].nbytes - entry->start && architecture > 0 &&
+           architecture < GNI_ARCHIVE_PTX;
+}
+
+static bool tables_are_right(const struct gni_archive_file *file)
+{
+    for (size_t i = 0; i < file->header->block_count; i++)
+        if (!block_is_right(file, &file->blocks[i]))
+            return false;
+    for (size_t i = 0; i < file->entry_count; i++)
+        if (!entry_is_right(file, &file->entries[i]) ||
+            (i > 0 && entry_compare(&file->entries[i - 1], &file->entries[i]) >= 0))
+            return false;
+    return true;
 }
 
 /* AF1; NULL, or what is wrong. */
@@ -103,13 +135,12 @@ static const char *file_check(struct gni_archive_file *file)
         return "its header is not right";
     file->entries = (const struct gni_archive_entry *)(const void *)(file->header + 1);
     file->entry_count = file->header->entry_count;
+    file->blocks =
+        (const struct gni_archive_block *)(const void *)(file->entries + file->entry_count);
+    file->table_bytes = (size_t)table_size(file->header);
     if (!checksum_is_right(file))
         return "its table is damaged";
-    for (size_t i = 0; i < file->entry_count; i++)
-        if (!entry_is_right(file, &file->entries[i]) ||
-            (i > 0 && entry_compare(&file->entries[i - 1], &file->entries[i]) >= 0))
-            return "its table is not right";
-    return NULL;
+    return tables_are_right(file) ? NULL : "its table is not right";
 }
 
 static gn_status file_map(const char *path, const unsigned char **bytes, size_t *nbytes)
@@ -225,22 +256,96 @@ const struct gni_archive_entry *gni_archive_file_find(const struct gni_archive_f
     return best;
 }
 
+/* ---- unpacking ---------------------------------------------------------------------------------- */
+
+/* What is left of the bytes of a block. */
+struct reader {
+    const unsigned char *commands, *commands_end;
+    const unsigned char *literals, *literals_end;
+    size_t unit;
+};
+
+/* A number of a command, as bytes; where there is none, more than any block has. */
+static size_t command_read(struct reader *reader)
+{
+    uint32_t number = 0;
+    for (unsigned shift = 0; shift < 28 && reader->commands < reader->commands_end; shift += 7) {
+        unsigned char byte = *reader->commands++;
+        number |= (uint32_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return number * reader->unit;
+    }
+    return UINT32_MAX;
+}
+
+/* Writes the first `end` bytes of a block, and what the last command makes beyond; never more than `most`. */
+static bool block_expand(struct reader *reader, unsigned char *out, size_t end, size_t most)
+{
+    size_t at = 0;
+    while (at < end) {
+        size_t literals = command_read(reader);
+        if (literals > most - at || literals > (size_t)(reader->literals_end - reader->literals))
+            return false;
+        memcpy(out + at, reader->literals, literals);
+        reader->literals += literals;
+        at += literals;
+        size_t copied = command_read(reader), back = command_read(reader);
+        if (copied > most - at || back > at || (copied > 0 && back == 0) || literals + copied == 0)
+            return false;
+        for (size_t end_of = at + copied; at < end_of;) { /* it may overlap what it makes */
+            size_t part = end_of - at < back ? end_of - at : back;
+            memcpy(out + at, out + at - back, part);
+            at += part;
+        }
+    }
+    return true;
+}
+
+/* Unpacks a block up to the end of an entry; `inflated` and `out` have room for all of it. */
+static bool block_unpack(const struct gni_archive_file *file, const struct gni_archive_entry *entry,
+                         unsigned char *inflated, unsigned char *out)
+{
+    const struct gni_archive_block *block = &file->blocks[entry->block];
+    uint32_t command_bytes;
+    uLongf made = block->inflated_bytes;
+    if (uncompress(inflated, &made, file->bytes + block->offset, block->packed_bytes) != Z_OK ||
+        made != block->inflated_bytes)
+        return false;
+    memcpy(&command_bytes, inflated, sizeof command_bytes);
+    if (command_bytes > made - sizeof command_bytes)
+        return false;
+    struct reader reader = {
+        .commands = inflated + sizeof command_bytes,
+        .literals_end = inflated + made,
+        .unit = (entry->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT,
+    };
+    reader.commands_end = reader.literals = reader.commands + command_bytes;
+    return block_expand(&reader, out, (size_t)entry->start + entry->nbytes, block->nbytes);
+}
+
 gn_status gni_archive_file_unpack(const struct gni_archive_file *file,
                                   const struct gni_archive_entry *entry, void **out)
 {
-    size_t nbytes = entry->nbytes;
-    uLongf made = (uLongf)nbytes;
-    char *bytes = gni_host_alloc(nbytes);
-    if (bytes == NULL)
-        return gni_error_host_memory(nbytes);
-    int result =
-        uncompress((Bytef *)bytes, &made, file->bytes + entry->offset, entry->packed_bytes);
-    bool is_text = (entry->target & GNI_ARCHIVE_PTX) != 0;
-    if (result != Z_OK || made != nbytes || (is_text && bytes[nbytes - 1] != '\0')) {
+    const struct gni_archive_block *block = &file->blocks[entry->block];
+    size_t nbytes = (size_t)block->inflated_bytes + block->nbytes; /* of memory between */
+    unsigned char *inflated = gni_host_alloc(nbytes);
+    char *bytes = gni_host_alloc(entry->nbytes);
+    gn_status status = GN_OK;
+    if (inflated == NULL || bytes == NULL) {
+        status = gni_error_host_memory(nbytes);
+    } else {
+        unsigned char *images = inflated + block->inflated_bytes;
+        bool is_right = block_unpack(file, entry, inflated, images);
+        if (is_right)
+            memcpy(bytes, images + entry->start, entry->nbytes);
+        if (!is_right ||
+            ((entry->target & GNI_ARCHIVE_PTX) != 0 && bytes[entry->nbytes - 1] != '\0'))
+            status = gni_error(GN_ERROR_INVALID_VALUE, "a block of the archive is damaged");
+    }
+    gni_host_free(inflated);
+    if (status != GN_OK) {
         gni_host_free(bytes);
-        return result == Z_MEM_ERROR
-                   ? gni_error_host_memory(nbytes)
-                   : gni_error(GN_ERROR_INVALID_VALUE, "an image of the archive is damaged");
+        return status;
     }
     *out = bytes;
     return GN_OK;

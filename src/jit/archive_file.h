@@ -1,15 +1,23 @@
 /*
  * archive_file.h: a file of compiled kernels, found by what they were made from.
  *
- *     header     magic | format | NVRTC's version | number of entries | checksum | length of the file
- *     entries    key | target | sizes | offset, sorted by key and target
- *     images     machine code or PTX, each compressed by zlib
+ *     header     magic | format | NVRTC's version | number of entries and blocks | checksum | length of the file
+ *     entries    key | target | block | place in it, sorted by key and target
+ *     blocks     offset | lengths
+ *     bytes      of the blocks, each compressed by itself
  *
- * tools/kernel_archive.py writes it when the package is built. Numbers are in the byte order of the machine.
+ * A block holds the images (machine code or PTX) of several similar kernels, for one target. These have much in common,
+ * and most of it is further away than zlib looks: so a block is first a list of commands to copy what came before,
+ *
+ *     u32 bytes of commands | commands | literals        all of it compressed by zlib
+ *     command: three numbers, 7 bits a byte, low ones first: units of literals | units to copy | how many units back
+ *
+ * and a unit is 16 bytes, the size of an instruction, or a byte of PTX. tools/kernel_archive.py writes the file when the package is built.
+ * Numbers are in the byte order of the machine.
  *
  * Invariants:
- *   AF1  a file that was opened is whole: its length, its checksum, the order of its entries and the range of bytes of
- *        each image were looked at. zlib keeps a checksum of each image, and unpacking looks at that;
+ *   AF1  a file that was opened is whole: its length, its checksum, the order of its entries and the bytes of each block
+ *        were looked at. zlib keeps a checksum of each block, and unpacking looks at that;
  *   AF2  the file does not change while it is open: an installer replaces files, and does not write into them.
  *
  * Threads: any; an open file is read only.
@@ -22,6 +30,7 @@
 enum {
     GNI_ARCHIVE_KEY_BYTES = 16, /* of a SHA-256 */
     GNI_ARCHIVE_PTX = 1 << 16,  /* in a target, beside the architecture: PTX, else machine code */
+    GNI_ARCHIVE_UNIT = 16,      /* bytes */
 };
 
 struct gni_archive_file;
@@ -34,10 +43,17 @@ struct gni_archive_key {
 struct gni_archive_entry {
     struct gni_archive_key key;
     uint32_t target; /* 90: machine code for sm_90; 90 | GNI_ARCHIVE_PTX: PTX for compute_90 */
-    uint32_t packed_bytes; /* in the file */
-    uint32_t nbytes;       /* of the image */
-    uint32_t unused;       /* 0 */
-    uint64_t offset;       /* from the beginning of the file */
+    uint32_t block;
+    uint32_t start; /* of the image in the block: a whole number of units */
+    uint32_t nbytes;
+};
+
+struct gni_archive_block {
+    uint64_t offset;         /* from the beginning of the file */
+    uint32_t packed_bytes;   /* in the file, */
+    uint32_t inflated_bytes; /* commands and literals, */
+    uint32_t nbytes;         /* and the images: a whole number of units */
+    uint32_t unused;         /* 0 */
 };
 
 void gni_archive_key_make(const struct gni_kernel_source *source, struct gni_archive_key *key);

@@ -661,6 +661,21 @@ static PyObject *clear_kernel_cache(PyObject *module, PyObject *unused)
                            : error_raise(module_state_of(module), status);
 }
 
+static PyObject *kernel_archive(PyObject *module, PyObject *unused)
+{
+    gn_kernel_archive_description archive;
+    (void)module, (void)unused;
+    Py_BEGIN_ALLOW_THREADS;
+    gn_kernel_archive_describe(&archive);
+    Py_END_ALLOW_THREADS;
+    return Py_BuildValue("{sOsOsisnsnsssssN}", "is_found", archive.is_found ? Py_True : Py_False,
+                         "is_used", archive.is_used ? Py_True : Py_False, "nvrtc_version",
+                         archive.nvrtc_version, "kernel_count", (Py_ssize_t)archive.kernel_count,
+                         "nbytes", (Py_ssize_t)archive.nbytes, "architectures",
+                         archive.architectures, "path", archive.path, "reason",
+                         PyUnicode_DecodeFSDefault(archive.reason));
+}
+
 static PyObject *warm_up_operations(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
@@ -772,6 +787,8 @@ static PyObject *tuning_list(PyObject *module, PyObject *unused)
 }
 
 static PyMethodDef kernel_functions[] = {
+    {"kernel_archive", kernel_archive, METH_NOARGS,
+     "kernel_archive($module, /)\n--\n\nThe archive of compiled kernels, as a dict."},
     {"clear_kernel_cache", clear_kernel_cache, METH_NOARGS,
      "clear_kernel_cache($module, /)\n--\n\nForgets compiled kernels; how many were on disk."},
     {"kernel_list", kernel_list, METH_NOARGS,

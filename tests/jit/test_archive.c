@@ -7,6 +7,7 @@
 #include "child.h"
 
 #include "base/host.h"
+#include "device/cuda/library.h"
 #include "genesis/genesis.h"
 #include "jit/archive.h"
 #include "jit/archive_file.h"
@@ -18,13 +19,16 @@
 #include <zlib.h>
 
 enum {
-    HEADER_BYTES = 32, /* of the format: archive_file.c */
+    HEADER_BYTES = 40, /* of the format: archive_file.c */
     HEADER_FORMAT_AT = 8,
     HEADER_COUNT_AT = 16,
-    HEADER_CHECKSUM_AT = 20,
-    HEADER_LENGTH_AT = 24,
+    HEADER_CHECKSUM_AT = 24,
+    HEADER_LENGTH_AT = 32,
+    BLOCK_BEGIN = 9, /* of its literals: block_make() */
     FILE_MOST = 1 << 20,
-    IMAGES_MOST = 16,
+    USUAL_COUNT = 10, /* images of usual_make() */
+    USUAL_TABLE = HEADER_BYTES + USUAL_COUNT * (int)(sizeof(struct gni_archive_entry) +
+                                                     sizeof(struct gni_archive_block)),
     NVRTC_VERSION = 13000,
 };
 
@@ -58,10 +62,11 @@ static int image_compare(const void *a, const void *b)
 
 static void checksum_write(void)
 {
-    uint32_t count, zero = 0, sum;
-    memcpy(&count, file_bytes + HEADER_COUNT_AT, sizeof count);
+    uint32_t counts[2], zero = 0, sum;
+    memcpy(counts, file_bytes + HEADER_COUNT_AT, sizeof counts);
     memcpy(file_bytes + HEADER_CHECKSUM_AT, &zero, sizeof zero);
-    size_t nbytes = HEADER_BYTES + (size_t)count * sizeof(struct gni_archive_entry);
+    size_t nbytes = HEADER_BYTES + (size_t)counts[0] * sizeof(struct gni_archive_entry) +
+                    (size_t)counts[1] * sizeof(struct gni_archive_block);
     sum = (uint32_t)crc32_z(0, file_bytes, nbytes < file_length ? nbytes : file_length);
     memcpy(file_bytes + HEADER_CHECKSUM_AT, &sum, sizeof sum);
 }
@@ -73,31 +78,60 @@ static void file_write(size_t nbytes)
     (void)close(file);
 }
 
-/* Makes a file; keys follow from names where they are not given. */
-static void archive_make(struct image *images, uint32_t count, uint32_t version)
+static void header_write(uint32_t entries, uint32_t blocks, uint32_t version)
 {
-    uint32_t words[4] = {1, version, count, 0};
-    size_t at = HEADER_BYTES + count * sizeof(struct gni_archive_entry);
-    memset(file_bytes, 0, at);
-    qsort(images, count, sizeof *images, image_compare);
-    for (uint32_t i = 0; i < count; i++) {
-        uLongf packed = (uLongf)(sizeof file_bytes - at);
-        CHECK(compress2(file_bytes + at, &packed, images[i].bytes, (uLong)images[i].nbytes, 9) ==
-              Z_OK);
-        struct gni_archive_entry entry = {.key = images[i].key,
-                                          .target = images[i].target,
-                                          .packed_bytes = (uint32_t)packed,
-                                          .nbytes = (uint32_t)images[i].nbytes,
-                                          .offset = at};
-        memcpy(file_bytes + HEADER_BYTES + i * sizeof entry, &entry, sizeof entry);
-        at += packed;
-    }
-    uint64_t length = file_length = at;
+    uint32_t words[6] = {1, version, entries, blocks};
+    uint64_t length = file_length;
     memcpy(file_bytes, "GNARCHIV", 8);
     memcpy(file_bytes + HEADER_FORMAT_AT, words, sizeof words);
     memcpy(file_bytes + HEADER_LENGTH_AT, &length, sizeof length);
     checksum_write();
     file_write(file_length);
+}
+
+/* A block of an image by itself: one command, and literals. Gives what it has before zlib. */
+static size_t block_make(const struct image *image, unsigned char *inflated)
+{
+    uint32_t unit = (image->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT;
+    size_t nbytes = (image->nbytes + GNI_ARCHIVE_UNIT - 1) / GNI_ARCHIVE_UNIT * GNI_ARCHIVE_UNIT;
+    uint32_t units = (uint32_t)nbytes / unit;
+    const unsigned char commands[] = {(unsigned char)(units | 0x80),
+                                      (unsigned char)(units >> 7 | 0x80),
+                                      (unsigned char)(units >> 14), 0, 0};
+    const uint32_t command_bytes = sizeof commands;
+    memcpy(inflated, &command_bytes, sizeof command_bytes);
+    memcpy(inflated + sizeof command_bytes, commands, sizeof commands);
+    memset(inflated + BLOCK_BEGIN, 0, nbytes);
+    memcpy(inflated + BLOCK_BEGIN, image->bytes, image->nbytes);
+    return BLOCK_BEGIN + nbytes;
+}
+
+/* Makes a file with a block for each image. */
+static void archive_make(struct image *images, uint32_t count, uint32_t version)
+{
+    static unsigned char inflated[FILE_MOST];
+    size_t blocks = HEADER_BYTES + count * sizeof(struct gni_archive_entry);
+    size_t at = blocks + count * sizeof(struct gni_archive_block);
+    if (count > 0)
+        qsort(images, count, sizeof *images, image_compare);
+    for (uint32_t i = 0; i < count; i++) {
+        uLongf packed = (uLongf)(sizeof file_bytes - at);
+        size_t nbytes = block_make(&images[i], inflated);
+        CHECK(compress2(file_bytes + at, &packed, inflated, (uLong)nbytes, 9) == Z_OK);
+        struct gni_archive_entry entry = {.key = images[i].key,
+                                          .target = images[i].target,
+                                          .block = i,
+                                          .nbytes = (uint32_t)images[i].nbytes};
+        struct gni_archive_block block = {.offset = at,
+                                          .packed_bytes = (uint32_t)packed,
+                                          .inflated_bytes = (uint32_t)nbytes,
+                                          .nbytes = (uint32_t)(nbytes - BLOCK_BEGIN)};
+        memcpy(file_bytes + HEADER_BYTES + i * sizeof entry, &entry, sizeof entry);
+        memcpy(file_bytes + blocks + i * sizeof block, &block, sizeof block);
+        at += packed;
+    }
+    file_length = at;
+    header_write(count, count, version);
 }
 
 static struct image image_of(const char *name, uint32_t target, const char *text)
@@ -159,7 +193,7 @@ static void test_devices_get_the_best_image(void)
     const struct gni_archive_entry *entries;
     usual_make();
     CHECK_OK(gni_archive_file_open(path, &file));
-    CHECK_U64(gni_archive_file_entries(file, &entries), 10);
+    CHECK_U64(gni_archive_file_entries(file, &entries), USUAL_COUNT);
     CHECK_U64(gni_archive_file_nvrtc_version(file), NVRTC_VERSION);
     CHECK_U64(gni_archive_file_bytes(file), file_length);
     check_found(file, "one", 75, "one for sm_75");
@@ -244,13 +278,14 @@ static void test_truncated_files(void)
 static void file_try(bool is_honest)
 {
     static const char *const names[] = {"one", "two", "three", "four"};
+    static const int architectures[] = {75, 80, 86, 90, 100, 120};
     struct gni_archive_file *file;
     if (gni_archive_file_open(path, &file) != GN_OK)
         return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        for (int architecture = 75; architecture <= 120; architecture++) {
+        for (size_t k = 0; k < sizeof architectures / sizeof *architectures; k++) {
             void *bytes;
-            const struct gni_archive_entry *entry = entry_of(file, names[i], architecture);
+            const struct gni_archive_entry *entry = entry_of(file, names[i], architectures[k]);
             if (entry == NULL || gni_archive_file_unpack(file, entry, &bytes) != GN_OK)
                 continue;
             if (is_honest)
@@ -264,12 +299,11 @@ static void test_damaged_files(void)
 {
     struct gni_archive_file *file = NULL;
     usual_make();
-    size_t table = HEADER_BYTES + 10 * sizeof(struct gni_archive_entry);
     for (size_t at = 0; at < file_length; at++)
-        for (int bit = 0; bit < 8; bit += at < table ? 1 : 3) {
+        for (int bit = 0; bit < 8; bit += at < USUAL_TABLE ? 1 : 3) {
             file_bytes[at] ^= (unsigned char)(1 << bit);
             file_write(file_length);
-            if (at < table)
+            if (at < USUAL_TABLE)
                 CHECK_STATUS(gni_archive_file_open(path, &file), GN_ERROR_INVALID_VALUE);
             else
                 file_try(true);
@@ -280,13 +314,15 @@ static void test_damaged_files(void)
 /* A table that lies, with a checksum that is right. */
 static void test_hostile_files(void)
 {
+    static unsigned char whole[FILE_MOST];
     uint64_t random = 4711;
-    for (int i = 0; i < 3000; i++) {
-        usual_make();
-        size_t table = HEADER_BYTES + 10 * sizeof(struct gni_archive_entry);
+    usual_make();
+    memcpy(whole, file_bytes, file_length);
+    for (int i = 0; i < 1000; i++) {
+        memcpy(file_bytes, whole, file_length);
         for (int k = 0; k < 1 + i % 3; k++) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-            size_t at = HEADER_COUNT_AT + (size_t)(random >> 33) % (table - HEADER_COUNT_AT);
+            size_t at = HEADER_COUNT_AT + (size_t)(random >> 33) % (USUAL_TABLE - HEADER_COUNT_AT);
             file_bytes[at] = (unsigned char)(random >> 56);
         }
         checksum_write();
@@ -295,42 +331,121 @@ static void test_hostile_files(void)
     }
 }
 
-static void entry_set(size_t index, struct gni_archive_entry entry)
-{
-    memcpy(file_bytes + HEADER_BYTES + index * sizeof entry, &entry, sizeof entry);
-    checksum_write();
-    file_write(file_length);
-}
-
-static void test_tables_that_lie(void)
-{
-    struct gni_archive_file *file = NULL;
-    struct gni_archive_entry entry;
-    usual_make();
-    memcpy(&entry, file_bytes + HEADER_BYTES, sizeof entry);
-#define REFUSED(field, value)                                                     \
+#define REFUSED(type, at, field, value)                                           \
     do {                                                                          \
-        struct gni_archive_entry changed = entry;                                 \
+        struct gni_archive_file *file = NULL;                                     \
+        type whole, changed;                                                      \
+        memcpy(&whole, file_bytes + (at), sizeof whole);                          \
+        changed = whole;                                                          \
         changed.field = (value);                                                  \
-        entry_set(0, changed);                                                    \
+        memcpy(file_bytes + (at), &changed, sizeof changed);                      \
+        checksum_write();                                                         \
+        file_write(file_length);                                                  \
         CHECK_STATUS(gni_archive_file_open(path, &file), GN_ERROR_INVALID_VALUE); \
         CHECK_DETAIL("its table is not right");                                   \
+        memcpy(file_bytes + (at), &whole, sizeof whole);                          \
     } while (0)
-    REFUSED(offset, 0);
-    REFUSED(offset, file_length);
-    REFUSED(offset, UINT64_MAX);
-    REFUSED(packed_bytes, 0);
-    REFUSED(packed_bytes, UINT32_MAX);
-    REFUSED(nbytes, 0);
-    REFUSED(nbytes, UINT32_MAX);
-    REFUSED(target, 0);
-    REFUSED(target, UINT32_MAX);
-    REFUSED(key.bytes[0], 0xff); /* the order */
-#undef REFUSED
-    CHECK(file == NULL);
-    entry.nbytes++; /* only unpacking can tell */
-    entry_set(0, entry);
-    file_try(true);
+
+#define ENTRY_REFUSED(field, value) REFUSED(struct gni_archive_entry, HEADER_BYTES, field, value)
+
+static void test_entries_that_lie(void)
+{
+    usual_make();
+    ENTRY_REFUSED(block, USUAL_COUNT);
+    ENTRY_REFUSED(start, 4096);
+    ENTRY_REFUSED(start, UINT32_MAX);
+    ENTRY_REFUSED(nbytes, 0);
+    ENTRY_REFUSED(nbytes, UINT32_MAX);
+    ENTRY_REFUSED(target, 0);
+    ENTRY_REFUSED(target, UINT32_MAX);
+    ENTRY_REFUSED(key.bytes[0], 0xff); /* the order */
+}
+
+#define BLOCK_REFUSED(field, value)   \
+    REFUSED(struct gni_archive_block, \
+            HEADER_BYTES + USUAL_COUNT * sizeof(struct gni_archive_entry), field, value)
+
+static void test_blocks_that_lie(void)
+{
+    usual_make();
+    BLOCK_REFUSED(offset, 0);
+    BLOCK_REFUSED(offset, file_length);
+    BLOCK_REFUSED(offset, UINT64_MAX);
+    BLOCK_REFUSED(packed_bytes, UINT32_MAX);
+    BLOCK_REFUSED(inflated_bytes, 0);
+    BLOCK_REFUSED(inflated_bytes, UINT32_MAX);
+    BLOCK_REFUSED(nbytes, 17);
+    BLOCK_REFUSED(nbytes, UINT32_MAX - 15);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------- */
+
+/* Makes a file of one image, whose block has these commands and literals. */
+static void single_make(const char *commands, size_t command_bytes, const char *literals,
+                        size_t nbytes)
+{
+    unsigned char inflated[256];
+    struct image image = image_of("one", 90, "");
+    uint32_t length = (uint32_t)command_bytes;
+    size_t blocks = HEADER_BYTES + sizeof(struct gni_archive_entry);
+    size_t at = blocks + sizeof(struct gni_archive_block);
+    size_t total = sizeof length + command_bytes + strlen(literals);
+    memcpy(inflated, &length, sizeof length);
+    memcpy(inflated + sizeof length, commands, command_bytes);
+    memcpy(inflated + sizeof length + command_bytes, literals, strlen(literals));
+    uLongf packed = (uLongf)(sizeof file_bytes - at);
+    CHECK(compress2(file_bytes + at, &packed, inflated, (uLong)total, 9) == Z_OK);
+    struct gni_archive_entry entry = {
+        .key = image.key, .target = image.target, .nbytes = (uint32_t)nbytes};
+    struct gni_archive_block block = {.offset = at,
+                                      .packed_bytes = (uint32_t)packed,
+                                      .inflated_bytes = (uint32_t)total,
+                                      .nbytes = (uint32_t)nbytes};
+    memcpy(file_bytes + HEADER_BYTES, &entry, sizeof entry);
+    memcpy(file_bytes + blocks, &block, sizeof block);
+    file_length = at + packed;
+    header_write(1, 1, NVRTC_VERSION);
+}
+
+/* The file's image unpacks to `expected`, or not at all if that is NULL. */
+static void check_single(const char *expected)
+{
+    struct gni_archive_file *file = NULL;
+    void *bytes = NULL;
+    CHECK_OK(gni_archive_file_open(path, &file));
+    const struct gni_archive_entry *entry = entry_of(file, "one", 90);
+    CHECK_STATUS(gni_archive_file_unpack(file, entry, &bytes),
+                 expected != NULL ? GN_OK : GN_ERROR_INVALID_VALUE);
+    CHECK((bytes != NULL) == (expected != NULL));
+    if (bytes != NULL && expected != NULL)
+        CHECK(memcmp(bytes, expected, entry->nbytes) == 0);
+    gni_host_free(bytes);
+    gni_archive_file_close(file);
+}
+
+#define BLOCK(commands, literals, units, expected)                       \
+    single_make(commands, sizeof(commands) - 1, literals, 16 * (units)); \
+    check_single(expected)
+
+static void test_blocks(void)
+{
+#define A "aaaaaaaaaaaaaaaa"
+#define B "bbbbbbbbbbbbbbbb"
+    BLOCK("\2\0\0", A B, 2, A B);
+    BLOCK("\2\2\2", A B, 4, A B A B);
+    BLOCK("\2\3\1", A B, 5, A B B B B); /* a copy that overlaps */
+    BLOCK("\1\1\1\1\2\3", A B, 5, A A B A A);
+    BLOCK("\x81\0\x81\0\1", A, 2, A A);                /* longer numbers than need be */
+    BLOCK("\1\0\0", A B, 2, NULL);                     /* commands end before the images do */
+    BLOCK("", A, 1, NULL);                             /* no command */
+    BLOCK("\0\0\0", A, 1, NULL);                       /* one that does nothing */
+    BLOCK("\3\0\0", A B, 2, NULL);                     /* more literals than there are */
+    BLOCK("\1\2\1", A, 2, NULL);                       /* a copy beyond the end */
+    BLOCK("\1\1\2", A, 2, NULL);                       /* from before the beginning */
+    BLOCK("\1\1\0", A, 2, NULL);                       /* of itself */
+    BLOCK("\xff\xff\xff\xff\xff\xff\xff", A, 1, NULL); /* a number without an end */
+#undef A
+#undef B
 }
 
 static void test_ptx_ends(void)
@@ -359,7 +474,7 @@ static void test_host_memory_faults(void)
     CHECK_OK(gni_archive_file_open(path, &file));
     gni_archive_use(file);
     size_t live = gni_host_live_count();
-    for (int nth = 1; nth <= 2; nth++) {
+    for (int nth = 1; nth <= 3; nth++) {
         gni_host_fail_after(nth);
         CHECK(!gni_archive_find(&source, 90, &image));
         gni_host_fail_after(-1);
@@ -444,6 +559,36 @@ static void test_where_it_is_looked_for(void)
     (void)unsetenv("GENESIS_KERNEL_ARCHIVE");
     check_description((struct expectation){"", fake, "13000", false, false, "libgenesis.kernels"},
                       0);
+}
+
+/* With the archive, kernels need nothing but the driver. */
+static void compiler_body(void *context)
+{
+    struct gni_kernel_source source = source_of("one");
+    struct gni_kernel *kernel = NULL;
+    const struct gni_nvrtc *nvrtc = NULL;
+    gn_device *fake;
+    (void)context;
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &fake));
+    CHECK(gni_archive_has(fake, &source));
+    CHECK_OK(gni_kernel_get(fake, &source, &kernel));
+    CHECK(kernel != NULL && strcmp(kernel->name, "one") == 0);
+    CHECK(!gni_nvrtc_find_loaded(&nvrtc));
+    source = source_of("two"); /* the driver does not take its image, and nothing can compile it */
+    CHECK(gni_kernel_get(fake, &source, &kernel) != GN_OK);
+}
+
+static void test_no_compiler_is_needed(void)
+{
+    static struct child_result result;
+    struct image images[] = {image_of("one", 90, "fake:one"), image_of("two", 90, "nothing")};
+    archive_make(images, 2, NVRTC_VERSION);
+    (void)setenv("GENESIS_KERNEL_ARCHIVE", path, 1);
+    (void)setenv("GENESIS_CUDA_DRIVER", GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so", 1);
+    (void)setenv("GENESIS_KERNEL_CACHE_DIR", root, 1);
+    (void)setenv("FAKE_CUDA_VERSION", "13000", 1);
+    child_run(compiler_body, NULL, &result);
+    (void)child_is_ok(&result);
 }
 
 /* ---- kernels, on the simulator ------------------------------------------------------------------ */
@@ -552,6 +697,7 @@ int main(void)
         RUN(test_kernels_of_no_use);
     } else {
         RUN(test_where_it_is_looked_for); /* before this process has read its options */
+        RUN(test_no_compiler_is_needed);
         RUN(test_devices_get_the_best_image);
         RUN(test_keys_are_of_all_that_matters);
         RUN(test_an_archive_without_kernels);
@@ -559,7 +705,9 @@ int main(void)
         RUN(test_truncated_files);
         RUN(test_damaged_files);
         RUN(test_hostile_files);
-        RUN(test_tables_that_lie);
+        RUN(test_entries_that_lie);
+        RUN(test_blocks_that_lie);
+        RUN(test_blocks);
         RUN(test_ptx_ends);
         RUN(test_host_memory_faults);
     }

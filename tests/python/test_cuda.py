@@ -187,6 +187,18 @@ def test_info(fresh, fake_driver):
     assert "GENESIS_CUDA_ZERO=on" in text and "policy" in text
 
 
+def test_info_says_what_is_lost(fresh):
+    code = "from genesis.__main__ import info_lines; print('\\n'.join(info_lines()))"
+    options = {"GENESIS_CUDA_DRIVER": "/nowhere/libcuda.so.1", "GENESIS_KERNEL_ARCHIVE": "off"}
+    text = fresh(code, **options).stdout
+    for word in (
+        "without it, there is no GPU",
+        "kernel archive: not used: GENESIS_KERNEL_ARCHIVE=off",
+        "without it, each kernel is compiled at its first use",
+    ):
+        assert word in text
+
+
 def test_a_child_is_not_sent_to_the_cpu(fake):
     """In a forked child the functions of the module fail or do nothing; they do not use the CPU."""
     fake("""

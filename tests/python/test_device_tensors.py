@@ -53,6 +53,23 @@ def kernels_compile(architecture, texts):
     assert finished.returncode == 0, finished.stderr
 
 
+def fixed_kernels_check(folder, sources):
+    """What programs compile and what does not depend on them is in the list for the archive.
+
+    But for the special forms of index kernels: the general forms do what these do.
+    """
+    folder.mkdir()
+    subprocess.run([BUILD / "tools" / "kernel_texts", folder], check=True, timeout=100)
+    listed = {path.stem for path in folder.iterdir()}
+    names = {stem.rsplit("_", 1)[0] for stem in listed}
+    words = {name.rsplit("_", 1)[0] for name in names if not name.endswith("_kernel")}
+    made = {path.stem for path in sources.iterdir()}
+    fixed = {stem for stem in made if stem.rsplit("_", 2)[0] in words or "matmul_kernel" in stem}
+    special = {stem for stem in fixed if stem.startswith("index_")}
+    assert len(fixed - special) > 30 and fixed - special <= listed, fixed - special - listed
+    assert {s.split("_")[1] for s in special} <= {n.split("_")[1] for n in names if "index" in n}
+
+
 def test_the_kernels_are_cuda_c(tmp_path):
     """What the simulator compiles, NVRTC compiles, for GPUs that need not be there."""
     soak = os.environ.get("KERNEL_ARCHITECTURES")  # several, and every type of elements
@@ -69,6 +86,7 @@ def test_the_kernels_are_cuda_c(tmp_path):
         *([] if soak else ["ordered", "searches", "errors", "keys"]),
     )
     texts_write(sources, cache, "one_of_each.py", *([] if soak else ["--few"]))
+    fixed_kernels_check(tmp_path / "fixed", sources)
     texts = sorted(sources.iterdir())
     print(f"{len(texts)} kernels")
     assert 100 < len(texts) < 1500

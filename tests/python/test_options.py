@@ -23,6 +23,7 @@ GOOD = {
     "GENESIS_TIERS": "interpreted",
     "GENESIS_COMPILE_THREADS": "3",
     "GENESIS_RECOMPUTE_LEAST": "1GiB",
+    "GENESIS_KERNEL_ARCHIVE": "off",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
     "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }

@@ -27,6 +27,7 @@ enum {
     FEW_COLUMNS = 128,   /* that a warp has of one of few entries */
     FEW_COLUMNS_MOST = 4096,
     TEXT_NAME_MOST = 64,
+    FORM_KIND = 'I' << 24 | 'X' << 16,
 };
 
 static void form_text(const struct gni_index_form *specialization, const char *name,
@@ -225,7 +226,7 @@ static void form_find(const struct gni_index_arguments *arguments,
                       struct gni_index_form *specialization)
 {
     bool is_few = arguments->index_count > 0 && arguments->index_count <= FEW_INDICES;
-    specialization->kind = 'I' << 24 | 'X' << 16;
+    specialization->kind = FORM_KIND;
     specialization->is_wide |= arguments->count > INT32_MAX;
     specialization->dimensions =
         arguments->dimensions <= FEW_DIMENSIONS ? (uint32_t)arguments->dimensions : 0;
@@ -456,25 +457,28 @@ static void form_list(struct gni_kernel_list *list, const struct gni_index_form 
     gni_kernel_list_add(list, name, &text);
 }
 
-/* The general form of a mode, which does what any other one does; and, where words of 4 bytes are enough, the usual ones: an
- * index tensor at the most, which is int64 or trusted, and one or two dimensions. */
+/* The general forms of a mode, which do what any other one does. The FEW modes, whose code is long, have words of 8 bytes
+ * only: these are no less right. */
 static void forms_list(struct gni_kernel_list *list, enum gni_index_mode mode, uint32_t unit,
                        gn_dtype dtype)
 {
-    struct gni_index_form form = {.mode = mode,
+    struct gni_index_form form = {.kind = FORM_KIND,
+                                  .mode = mode,
                                   .unit = unit,
                                   .dtype = (uint32_t)dtype,
                                   .number = GNI_INDEX_ANY_NUMBER,
                                   .each = 1};
-    for (form.is_wide = 0; form.is_wide < 2; form.is_wide++)
+    form.is_wide = mode == GNI_INDEX_FEW_SET || mode == GNI_INDEX_FEW_ADD;
+    for (; form.is_wide < 2; form.is_wide++)
         form_list(list, &form);
-    form.is_wide = 0;
+}
+
+/* The usual forms: an index tensor, which is trusted or int64, and one or two dimensions. */
+static void usual_list(struct gni_kernel_list *list, enum gni_index_mode mode, uint32_t unit)
+{
+    struct gni_index_form form = {
+        .kind = FORM_KIND, .mode = mode, .unit = unit, .dtype = GN_UINT8, .indices = 1};
     for (form.dimensions = 1; form.dimensions <= 2; form.dimensions++) {
-        form.indices = 0;
-        form.number = GNI_INDEX_ANY_NUMBER;
-        form.each = 1;
-        form_list(list, &form);
-        form.indices = 1;
         form.each = form.dimensions == 1 && unit <= 8 ? UNITS_EACH : 1; /* as units_each() says */
         for (form.number = 0; form.number < 2; form.number++)
             form_list(list, &form);
@@ -493,6 +497,10 @@ void gni_cuda_index_list(struct gni_kernel_list *list)
         forms_list(list, GNI_INDEX_FEW_SET, unit, GN_UINT8);
         if (unit <= 8)
             forms_list(list, GNI_INDEX_PUT, unit, GN_UINT8);
+        if (unit > 1) {
+            usual_list(list, GNI_INDEX_GET, unit);
+            usual_list(list, GNI_INDEX_SET, unit);
+        }
     }
     for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
         forms_list(list, gni_dtype_is_floating((gn_dtype)dtype) ? GNI_INDEX_FEW_ADD : GNI_INDEX_ADD,

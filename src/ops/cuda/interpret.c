@@ -23,8 +23,8 @@ enum {
     THREADS = 128,
     BLOCKS = 8,        /* that a multiprocessor should hold */
     SLOT_BYTES = 4096, /* of a block: 32 for each thread */
-    SLOTS_MOST = 24,
-    WORDS = 504, /* of interpret.cu, and the following */
+    SLOTS_MOST = 56,   /* fewer where a block cannot have so much shared memory */
+    WORDS = 504,       /* of interpret.cu, and the following */
     ACCUMULATED = -1,
     NOTHING = -2,
     NUMBERS = -3,
@@ -41,6 +41,14 @@ enum access {
     ACCESS_DENSE,
     ACCESS_ROW,
     ACCESS_ANY,
+};
+
+/* Of interpret.cu: for float16; for bfloat16 it is one more. */
+enum half {
+    HALF_NONE,
+    HALF_WIDEN,
+    HALF_ROUND = 3,
+    HALF_NARROW = 5,
 };
 
 /* A kernel: the numbers of its operations. */
@@ -299,7 +307,7 @@ struct instruction {
     uint16_t operation;
     int16_t in[3];
     int16_t slot;
-    uint16_t place, how, unused;
+    uint16_t place, how, half;
 };
 
 struct arguments {
@@ -321,10 +329,11 @@ struct writer {
     const struct gni_program *program;
     const struct gni_specialization *specialization;
     struct arguments arguments;
-    int word;       /* the next free one from behind: what instructions refer to */
-    short held;     /* the value that x has; -1: none */
-    int slots;      /* that were used at a time, at most */
-    uint32_t taken; /* slots, as bits */
+    int word;   /* the next free one from behind: what instructions refer to */
+    short held; /* the value that x has; -1: none */
+    int slots;  /* that were used at a time, at most */
+    int slots_most;
+    uint64_t taken; /* slots, as bits */
     bool has_failed;
     short slot[GNI_PROGRAM_VALUES_MOST];       /* of a value; -1: none */
     uint16_t place[GNI_PROGRAM_VALUES_MOST];   /* of a number in words; 0: not there yet */
@@ -364,12 +373,12 @@ static void held_keep(struct writer *writer)
     short value = writer->held;
     if (value < 0 || writer->readers[value] == 0 || writer->slot[value] >= 0 || writer->has_failed)
         return;
-    int slot = __builtin_ctz(~writer->taken);
-    if (slot >= SLOTS_MOST) {
+    int slot = __builtin_ctzll(~writer->taken);
+    if (slot >= writer->slots_most) {
         writer->has_failed = true;
         return;
     }
-    writer->taken |= 1u << slot;
+    writer->taken |= UINT64_C(1) << slot;
     writer->slots = slot >= writer->slots ? slot + 1 : writer->slots;
     writer->slot[value] = (short)slot;
     instruction_at(writer, writer->arguments.length - 1)->slot = (int16_t)slot;
@@ -404,7 +413,7 @@ static void operands_release(struct writer *writer, const short *values, int cou
     held_keep(writer);
     for (int i = 0; i < count && values[i] >= 0; i++)
         if (writer->readers[values[i]] == 0 && writer->slot[values[i]] >= 0)
-            writer->taken &= ~(1u << writer->slot[values[i]]);
+            writer->taken &= ~(UINT64_C(1) << writer->slot[values[i]]);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
@@ -459,6 +468,11 @@ static void input_load(struct writer *writer, short value)
     writer->held = value;
 }
 
+static uint16_t half_of(enum half half, gn_dtype dtype)
+{
+    return (uint16_t)((int)half + (dtype == GN_BFLOAT16));
+}
+
 static void output_store(struct writer *writer, int number)
 {
     const struct gni_output *output = &writer->program->outputs[number];
@@ -466,7 +480,8 @@ static void output_store(struct writer *writer, int number)
     int16_t operand = operand_find(writer, output->value);
     operands_release(writer, &output->value, 1);
     writer->held = output->value;
-    if (held != output->dtype || gni_dtype_is_half(held)) {
+    bool is_narrowed = held == GN_FLOAT32 && gni_dtype_is_half(output->dtype);
+    if (!is_narrowed && (held != output->dtype || gni_dtype_is_half(held))) {
         instruction_add(writer, writer->interpreter->convert[held][output->dtype])->in[0] = operand;
         operand = ACCUMULATED;
         writer->held = -1;
@@ -476,6 +491,10 @@ static void output_store(struct writer *writer, int number)
     if (writer->has_failed)
         return;
     instruction->in[0] = operand;
+    if (is_narrowed) {
+        instruction->half = half_of(HALF_NARROW, output->dtype);
+        writer->held = -1;
+    }
     memory_describe(writer, instruction, writer->specialization->outputs[number], output->data,
                     output->dtype, writer->specialization->layout.output_strides[number]);
 }
@@ -502,12 +521,35 @@ static uint16_t step_operation(const struct writer *writer, const struct gni_ste
     return NONE;
 }
 
+/* Whether a step only changes what the last instruction made, which nobody else reads: then it becomes a part of that. */
+static bool step_join(struct writer *writer, const struct gni_step *step, short value)
+{
+    short from = step->in[0];
+    bool is_round = step->kind == GNI_STEP_ROUND && from >= writer->program->input_count;
+    bool is_widen = step->kind == GNI_STEP_CONVERT && gni_dtype_is_half(step->from) &&
+                    step->held == GN_FLOAT32 && from < writer->program->input_count;
+    if ((!is_round && !is_widen) || from != writer->held || writer->readers[from] != 1 ||
+        writer->slot[from] >= 0 || is_number(writer, from))
+        return false;
+    struct instruction *last = instruction_at(writer, writer->arguments.length - 1);
+    if (last->half != HALF_NONE)
+        return false;
+    last->half = half_of(is_round ? HALF_ROUND : HALF_WIDEN, is_round ? step->half : step->from);
+    writer->readers[from]--;
+    writer->held = value;
+    return true;
+}
+
 static void step_write(struct writer *writer, int s)
 {
     const struct gni_step *step = &writer->program->steps[s];
     short value = (short)(writer->program->input_count + s);
     int16_t operands[3] = {NOTHING, NOTHING, NOTHING};
     if (writer->readers[value] == 0)
+        return;
+    if (step->kind == GNI_STEP_CONVERT)
+        input_load(writer, step->in[0]);
+    if (!writer->has_failed && step_join(writer, step, value))
         return;
     for (int i = 0; i < 3 && step->in[i] >= 0; i++)
         input_load(writer, step->in[i]);
@@ -570,6 +612,19 @@ static bool is_narrow(const struct gni_program *program)
     return has_all;
 }
 
+static int slots_most(gn_device *device)
+{
+    static _Atomic(int) known[GNI_DEVICE_MAX];
+    int most = atomic_load_explicit(&known[device->index], memory_order_relaxed);
+    gn_device_properties properties;
+    if (most != 0 || device->ops->properties(device, &properties) != GN_OK)
+        return most;
+    uint64_t slots = properties.shared_memory_per_block_optin / SLOT_BYTES;
+    most = slots < SLOTS_MOST ? (int)slots : SLOTS_MOST;
+    atomic_store_explicit(&known[device->index], most, memory_order_relaxed);
+    return most;
+}
+
 /* Writes the instructions of a program; `writer` is set up, and has the specialization. */
 static void writer_run(struct writer *writer, const gn_tensor *skip)
 {
@@ -595,7 +650,7 @@ static void writer_run(struct writer *writer, const gn_tensor *skip)
 }
 
 bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
-                           struct gni_interpretation *interpretation)
+                           gn_device *device, struct gni_interpretation *interpretation)
 {
     struct gni_specialization specialization;
     struct writer writer; /* large, and what is read of it is set below */
@@ -610,6 +665,7 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
     writer.held = -1;
     writer.slots = 0;
     writer.taken = 0;
+    writer.slots_most = slots_most(device);
     writer.has_failed = gni_divided_up(packs, THREADS) > INT32_MAX;
     writer_run(&writer, skip);
     if (writer.has_failed)
@@ -638,6 +694,6 @@ gn_status gni_interpret_submit(struct gni_interpretation *interpretation, gn_str
 gn_status gni_interpret(const struct gni_program *program, gn_stream *stream, bool *is_done)
 {
     struct gni_interpretation interpretation;
-    *is_done = gni_interpret_prepare(program, NULL, &interpretation);
+    *is_done = gni_interpret_prepare(program, NULL, stream->device, &interpretation);
     return *is_done ? gni_interpret_submit(&interpretation, stream) : GN_OK;
 }

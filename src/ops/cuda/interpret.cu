@@ -28,7 +28,7 @@ struct instruction {
     short slot;
     unsigned short place; /* of what an instruction of memory needs: words[place] is the address, strides follow */
     unsigned short how;   /* enum access */
-    unsigned short unused;
+    unsigned short half;  /* enum half: what is done beside */
 };
 
 enum {
@@ -43,6 +43,17 @@ enum access {
     ACCESS_DENSE,  /* contiguous */
     ACCESS_ROW,    /* at strides; a pack does not go across rows, the last dimension */
     ACCESS_ANY,    /* at strides */
+};
+
+/* Halves lie in memory, and are computed as floats: conversions and rounding are a part of other instructions. */
+enum half {
+    HALF_NONE,
+    HALF_WIDEN_FLOAT16, /* x becomes a float: behind a load */
+    HALF_WIDEN_BFLOAT16,
+    HALF_ROUND_FLOAT16, /* x, a float, is rounded: behind an operation */
+    HALF_ROUND_BFLOAT16,
+    HALF_NARROW_FLOAT16, /* x becomes a half: before a store */
+    HALF_NARROW_BFLOAT16,
 };
 
 enum {
@@ -240,6 +251,18 @@ ELEMENT bool is_skipped(const arguments &a)
 #define STORE(type) { store<type>(a, i, first, here, x); break; }
 #define TRUE_OF EACH(x[k] != 0)
 
+ELEMENT void halves_change(int half, word (&x)[PACK])
+{
+    switch (half) {
+    case HALF_WIDEN_FLOAT16: CONVERT(float16, float32)
+    case HALF_WIDEN_BFLOAT16: CONVERT(bfloat16, float32)
+    case HALF_ROUND_FLOAT16: ROUNDED(round_float16)
+    case HALF_ROUND_BFLOAT16: ROUNDED(round_bfloat16)
+    case HALF_NARROW_FLOAT16: CONVERT(float32, float16)
+    case HALF_NARROW_BFLOAT16: CONVERT(float32, bfloat16)
+    }
+}
+
 ELEMENT void execute(const arguments &a, const instruction &i, uint64 first, int here, word (&x)[PACK], const word (&y)[PACK], const word (&z)[PACK]);
 
 /* Block x: THREADS packs. */
@@ -269,7 +292,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_
             }
         }
         fetch(a, slots, i.in[0], x);
+        if (i.half >= HALF_NARROW_FLOAT16)
+            halves_change(i.half, x);
         execute(a, i, first, here, x, y, z);
+        if (i.half != HALF_NONE && i.half < HALF_NARROW_FLOAT16)
+            halves_change(i.half, x);
         if (i.slot >= 0)
             slot_write(slots, i.slot, x);
     }

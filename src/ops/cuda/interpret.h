@@ -36,7 +36,7 @@ struct gni_interpretation {
  * NULL: there is none.
  */
 bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
-                           struct gni_interpretation *interpretation);
+                           gn_device *device, struct gni_interpretation *interpretation);
 
 gn_status gni_interpret_submit(struct gni_interpretation *interpretation,
                                gn_stream *stream) GN_NODISCARD;
@@ -75,7 +75,8 @@ bool gni_interpret_is_ready(gn_device *device);
 gn_status gni_interpret_value(const struct gni_program *program, short value, gn_dtype dtype,
                               gn_stream *stream, struct gni_storage **values) GN_NODISCARD;
 
-/* Memory for values that a reduction reads; NULL: there is not enough. */
+/* Memory for values that a reduction reads. NULL: there is not enough, or it would be so much that a compiled kernel, which needs
+ * none, is worth waiting for. */
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream);
 
 #endif

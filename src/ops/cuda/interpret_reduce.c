@@ -16,6 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool has_compiler(void)
+{
+    gn_library_description nvrtc;
+    return gn_library_describe(1, &nvrtc) && nvrtc.is_found;
+}
+
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream)
 {
     enum {
@@ -25,8 +31,10 @@ struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_strea
     struct gni_storage *storage;
     gn_device_properties properties;
     uint64_t nbytes = (uint64_t)count * gni_dtype_size(dtype);
-    if (stream->device->ops->properties(stream->device, &properties) != GN_OK ||
-        nbytes > MEMORY_MOST || nbytes > properties.total_memory / SHARE ||
+    if (stream->device->ops->properties(stream->device, &properties) != GN_OK)
+        return NULL;
+    bool is_large = nbytes > MEMORY_MOST || nbytes > properties.total_memory / SHARE;
+    if ((is_large && has_compiler()) ||
         gni_storage_create(stream->device, nbytes, stream, &storage) != GN_OK)
         return NULL;
     return storage;
