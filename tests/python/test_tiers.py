@@ -106,7 +106,7 @@ print((x * 2).sum().item())
 
 
 def test_what_is_too_large_for_the_interpreter_is_compiled(simulate):
-    """The values of the sum would take more than a sixteenth of the memory; the log says so."""
+    """The values of the sum would take more than a 64th of the memory; the log says so."""
     finished = simulate(
         TOO_LARGE, GENESIS_TIERS="on", GENESIS_LOG="debug", SIM_GPU_MEMORY=str(64 << 20)
     )

@@ -26,8 +26,8 @@ static bool has_compiler(void)
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream)
 {
     enum {
-        SHARE = 16, /* of the device's memory */
-        MEMORY_MOST = 1 << 30,
+        SHARE = 64, /* of the device's memory */
+        MEMORY_MOST = 256 << 20,
     };
     struct gni_storage *storage;
     gn_device_properties properties;
