@@ -20,6 +20,9 @@ GPU_PYTHON ?= python3
 SANITIZER ?= compute-sanitizer
 NINJA = ninja -C $(1) $(if $(VERBOSE),--verbose,--quiet)
 CTEST = ctest -j2 --output-on-failure --no-tests=error -LE gpu --test-dir
+# The GPUs of this machine, for which a build brings compiled kernels along; and how those are made.
+HERE = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | grep -x '[0-9]*' | sort -u)
+ARCHIVE = $(1) tools/kernel_archive.py --program $(2)/tools/kernel_texts --out $(2)/libgenesis.kernels --cache $(2)/kernel_images --architectures "$(3)"
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
@@ -42,11 +45,12 @@ build:
 	@tools/setup build
 	@test -f build/build.ninja || cmake -S . -B build -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@$(call NINJA,build)
+	@$(if $(HERE),$(call ARCHIVE,.venv/bin/python,build,$(HERE)) || true)
 
 # NVRTC comes from the toolkit or, where there is none, from NVIDIA's wheel; without both there is no archive.
 archive: build
 	@.venv/bin/python tools/kernel_archive.py --find || .venv/bin/python -m pip install --quiet "nvidia-cuda-nvrtc>=13,<14" || true
-	.venv/bin/python tools/kernel_archive.py --program build/tools/kernel_texts --out build/libgenesis.kernels --cache build/kernel_images --architectures "$(ARCHITECTURES)"
+	$(call ARCHIVE,.venv/bin/python,build,$(ARCHITECTURES))
 
 wheel: archive
 	.venv/bin/python -m pip wheel --quiet --no-deps -C cmake.define.GENESIS_ARCHIVE=$(CURDIR)/build/libgenesis.kernels --wheel-dir dist .
@@ -134,6 +138,7 @@ soak: build
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM .venv/bin/python tests/sim/gradient_faults.py || exit 1; done
 	LOSS_BITS=all .venv/bin/python -m pytest -q tests/python/test_loss_bits.py
 	ROW_PROGRAMS=20000 ROW_PROGRAMS_FIRST=$$RANDOM LIST_PROGRAMS=4000 LIST_PROGRAMS_FIRST=$$RANDOM .venv/bin/python -m pytest -q tests/python/test_row_programs.py tests/python/test_list_programs.py
+	DEVICE_TIERS=all .venv/bin/python -m pytest -q -n 2 tests/python/test_tiers.py
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c
@@ -157,6 +162,7 @@ bench: build
 gpu-build:
 	@test -f build-gpu/build.ninja || cmake -S . -B build-gpu -G Ninja -DPython3_EXECUTABLE=$$(command -v $(GPU_PYTHON))
 	@$(call NINJA,build-gpu)
+	@$(if $(HERE),$(call ARCHIVE,$(GPU_PYTHON),build-gpu,$(HERE)) || true)
 
 # With memory that is the driver's own: what a pool hands out again counts as written.
 ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_BLAS=off $(SANITIZER) --target-processes all --error-exitcode 9
@@ -165,11 +171,13 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 # calls: some tests make them fail on purpose.
 GPU_ALONE = ^test_(gpu|conformance)$$
 GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
-GPU_FILES = adapters device_tensors device_training gpu_interop gradients kernels list_programs loss_bits optim row_programs
+GPU_FILES = adapters device_tensors device_training gpu_interop gradients kernels list_programs loss_bits optim row_programs tiers
 GPU_TOOLS = memcheck racecheck initcheck
-GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
+GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun gpu-test-interpreted $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
 .PHONY: $(GPU_PARTS)
 
+# Programs run compiled, as they do when they run often, and once more interpreted.
+gpu-test: export GENESIS_TIERS = compiled
 gpu-test: gpu-build
 	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -R '$(GPU_ALONE)'
 	$(GPU_PYTEST) -m gpu tests/python/test_gpu.py
@@ -182,6 +190,9 @@ gpu-test-c:
 
 $(GPU_FILES:%=gpu-test-%): gpu-test-%:
 	$(GPU_PYTEST) -m gpu tests/python/test_$*.py
+
+gpu-test-interpreted:
+	GENESIS_TIERS=interpreted $(GPU_PYTEST) -m gpu $(patsubst %,tests/python/test_%.py,device_tensors row_programs list_programs loss_bits)
 
 gpu-test-torch:
 	$(GPU_PYTEST) tests/python/test_interop_torch.py
@@ -197,6 +208,7 @@ gpu-test-overrun:
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun; test $$? -eq 9
 
 gpu-bench: export PYTHONDONTWRITEBYTECODE = 1
+gpu-bench: export GENESIS_TIERS = compiled
 gpu-bench: export PYTHONPATH = $(CURDIR)/build-gpu/python
 gpu-bench: export BENCH_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
 gpu-bench: gpu-build
@@ -210,6 +222,8 @@ gpu-bench: gpu-build
 	$(GPU_PYTHON) bench/alloc/bench_frag.py
 	$(GPU_PYTHON) bench/replay_torch.py
 	$(GPU_PYTHON) bench/bench_ops_gpu.py
+	$(GPU_PYTHON) bench/bench_first_use.py --floor build-gpu/bench/first_use_floor
+	$(GPU_PYTHON) bench/bench_tiers.py
 	$(GPU_PYTHON) bench/bench_matmul_gpu.py
 	$(GPU_PYTHON) bench/bench_block_gpu.py
 	$(GPU_PYTHON) bench/bench_rows_gpu.py

@@ -72,7 +72,10 @@ def finish(start):
 
     def run(code, returncode=0, **more):
         process = start(code, **more)
-        _, errors = process.communicate(timeout=120)
+        try:
+            _, errors = process.communicate(timeout=120)
+        finally:
+            process.kill()
         assert process.returncode == returncode, errors
         return errors
 
@@ -199,6 +202,65 @@ others = [niceness(thread) for thread in os.listdir("/proc/self/task")]
 assert max(others) == min(own + 10, 19), (own, others)
 hold(None)
 """)
+
+
+# ---- operations on tensors ----------------------------------------------------------------------
+
+PROGRAM = """
+x = genesis.arange(1000.0, device="cuda") / 100
+x.tolist()  # a program of its own
+def program():
+    return ((x + 1).tanh() * x).tolist()
+def launches(name):
+    return sum(one.launches for one in cuda.kernels() if one.name == name)
+NAME = "add_tanh_multiply_kernel"
+"""
+TIERS = {"GENESIS_TIERS": "on", "SIM_GPU_CACHE_DIR": str(BUILD / "sim_cache")}
+
+
+def test_a_program_changes_to_its_kernel(finish):
+    errors = finish(
+        PROGRAM
+        + """
+hold(NAME.encode())
+first = program()
+wait_until_held()
+assert program() == first and launches(NAME) == 0
+hold(None)
+cuda.wait_for_kernels()
+assert program() == first and launches(NAME) == 1
+assert {one.tier for one in cuda.kernels() if one.name == NAME} == {1}
+assert any(one.tier == 0 and one.launches >= 2 for one in cuda.kernels())
+""",
+        **TIERS,
+    )
+    assert errors == ""
+
+
+def test_a_program_goes_on_without_its_kernel(finish):
+    errors = finish(
+        PROGRAM
+        + """
+simulator.sim_control_refuse(NAME.encode())
+first = program()
+cuda.wait_for_kernels()
+assert [program() for _ in range(3)] == [first] * 3
+cuda.wait_for_kernels()
+assert launches(NAME) == 0
+cuda.clear_kernel_cache()
+simulator.sim_control_refuse(None)
+assert program() == first
+cuda.wait_for_kernels()
+assert program() == first and launches(NAME) == 1
+""",
+        **TIERS,
+    )
+    (warning,) = errors.splitlines()
+    assert "kernel add_tanh_multiply_kernel was not made in the background" in warning
+
+
+def test_a_program_ends_while_its_kernel_is_compiled(finish):
+    assert finish(PROGRAM + "program()", **TIERS | {"SIM_GPU_CACHE_DIR": ""}) == ""
 
 
 # ---- how processes end --------------------------------------------------------------------------

@@ -496,7 +496,7 @@ gn_status gni_cuda_run_list(const struct gni_list_program *list, gn_stream *stre
                                               .write = kernel_write,
                                               .context = &kernel};
     struct gni_kernel *compiled;
-    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &compiled));
+    GN_TRY(gni_program_kernel_find(stream, &wanted, &compiled));
     for (int begin = 0; begin < list->entry_count; begin += kernel.capacity) {
         int left = list->entry_count - begin;
         int count = left < kernel.capacity ? left : kernel.capacity;
@@ -504,7 +504,7 @@ gn_status gni_cuda_run_list(const struct gni_list_program *list, gn_stream *stre
         GN_TRY(part_run(&kernel, compiled, begin, count, stream, &is_done));
         if (is_done)
             continue;
-        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &compiled));
+        GN_TRY(gni_program_kernel_build(stream->device, &wanted, &compiled));
         GN_TRY(part_run(&kernel, compiled, begin, count, stream, &is_done));
     }
     return GN_OK;

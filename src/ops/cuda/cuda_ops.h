@@ -33,7 +33,7 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
 
 /* Whether it is to be interpreted now, since its kernel is not there yet. On failure false. */
 bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
-                                       gn_device *device, gn_status *status);
+                                       gn_stream *stream, gn_status *status);
 
 /* ---- rows, and new values ---- */
 

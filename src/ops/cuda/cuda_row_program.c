@@ -96,13 +96,13 @@ static gn_status kernel_launch(const struct gni_row_kernel *kernel, void *partia
                                                   gni_row_kernel_sign(kernel, signature),
                                               .write = kernel_write,
                                               .context = kernel};
-    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &compiled));
+    GN_TRY(gni_program_kernel_find(stream, &wanted, &compiled));
     if (compiled == NULL) {
         bool is_done;
         GN_TRY(gni_interpret_rows(kernel, partial, stream, &is_done));
         if (is_done)
             return GN_OK;
-        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &compiled));
+        GN_TRY(gni_program_kernel_build(stream->device, &wanted, &compiled));
     }
     int words = gni_row_kernel_arguments(kernel, partial, arguments);
     void *addresses[] = {arguments};

@@ -79,12 +79,12 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
 }
 
 bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
-                                       gn_device *device, gn_status *status)
+                                       gn_stream *stream, gn_status *status)
 {
     unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
     struct gni_program_kernel wanted = kernel_wanted(specialization, signature);
     struct gni_kernel *kernel = NULL;
-    *status = gni_program_kernel_find(device, &wanted, &kernel);
+    *status = gni_program_kernel_find(stream, &wanted, &kernel);
     return *status == GN_OK && kernel == NULL;
 }
 
@@ -111,12 +111,12 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     struct gni_program_kernel wanted = kernel_wanted(&specialization, signature);
     struct gni_kernel *kernel;
     bool is_done = false;
-    GN_TRY(gni_program_kernel_find(stream->device, &wanted, &kernel));
+    GN_TRY(gni_program_kernel_find(stream, &wanted, &kernel));
     if (kernel == NULL) {
         GN_TRY(gni_interpret(program, stream, &is_done));
         if (is_done)
             return GN_OK;
-        GN_TRY(gni_program_kernel_need(stream->device, &wanted, &kernel));
+        GN_TRY(gni_program_kernel_build(stream->device, &wanted, &kernel));
     }
     return specialization_submit(&specialization, NULL, kernel, (unsigned)blocks, 1, stream);
 }
@@ -248,7 +248,7 @@ static gn_status reduce_interpret(struct reduce_work *work, bool *is_done)
     *is_done = false;
     specialization->steps = usual_together(work);
     reduce_spread(specialization, work->is_by_columns, ENOUGH_BLOCKS, &reduce, &blocks);
-    if (!gni_specialization_is_interpreted(specialization, work->stream->device, &status))
+    if (!gni_specialization_is_interpreted(specialization, work->stream, &status))
         return status;
     if (reduce_is_exact(specialization))
         specialization->pack = 1; /* fewer kernels */

@@ -116,7 +116,7 @@ static gn_status work_interpret(struct work *work, const struct gni_choice *choi
     gn_status status;
     *is_done = false;
     GN_TRY(work_prepare(work, choice, &blocks));
-    if (!gni_specialization_is_interpreted(&work->specialization, work->stream->device, &status))
+    if (!gni_specialization_is_interpreted(&work->specialization, work->stream, &status))
         return status;
     return gni_interpret_softmax(&work->specialization, &work->reduce, blocks, work->stream,
                                  is_done);

@@ -6,6 +6,7 @@
  */
 #include "ops/cuda/interpret.h"
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "jit/archive.h"
 #include "jit/kernel.h"
@@ -23,8 +24,8 @@ enum {
     THREADS = 128,
     BLOCKS = 8,        /* that a multiprocessor should hold */
     SLOT_BYTES = 4096, /* of a block: 32 for each thread */
-    SLOTS_MOST = 24,
-    WORDS = 504, /* of interpret.cu, and the following */
+    SLOTS_MOST = 56,   /* fewer where a block cannot have so much shared memory */
+    WORDS = 504,       /* of interpret.cu, and the following */
     ACCUMULATED = -1,
     NOTHING = -2,
     NUMBERS = -3,
@@ -329,10 +330,11 @@ struct writer {
     const struct gni_program *program;
     const struct gni_specialization *specialization;
     struct arguments arguments;
-    int word;       /* the next free one from behind: what instructions refer to */
-    short held;     /* the value that x has; -1: none */
-    int slots;      /* that were used at a time, at most */
-    uint32_t taken; /* slots, as bits */
+    int word;   /* the next free one from behind: what instructions refer to */
+    short held; /* the value that x has; -1: none */
+    int slots;  /* that were used at a time, at most */
+    int slots_most;
+    uint64_t taken; /* slots, as bits */
     bool has_failed;
     short slot[GNI_PROGRAM_VALUES_MOST];       /* of a value; -1: none */
     uint16_t place[GNI_PROGRAM_VALUES_MOST];   /* of a number in words; 0: not there yet */
@@ -372,12 +374,12 @@ static void held_keep(struct writer *writer)
     short value = writer->held;
     if (value < 0 || writer->readers[value] == 0 || writer->slot[value] >= 0 || writer->has_failed)
         return;
-    int slot = __builtin_ctz(~writer->taken);
-    if (slot >= SLOTS_MOST) {
+    int slot = __builtin_ctzll(~writer->taken);
+    if (slot >= writer->slots_most) {
         writer->has_failed = true;
         return;
     }
-    writer->taken |= 1u << slot;
+    writer->taken |= UINT64_C(1) << slot;
     writer->slots = slot >= writer->slots ? slot + 1 : writer->slots;
     writer->slot[value] = (short)slot;
     instruction_at(writer, writer->arguments.length - 1)->slot = (int16_t)slot;
@@ -412,7 +414,7 @@ static void operands_release(struct writer *writer, const short *values, int cou
     held_keep(writer);
     for (int i = 0; i < count && values[i] >= 0; i++)
         if (writer->readers[values[i]] == 0 && writer->slot[values[i]] >= 0)
-            writer->taken &= ~(1u << writer->slot[values[i]]);
+            writer->taken &= ~(UINT64_C(1) << writer->slot[values[i]]);
 }
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
@@ -585,7 +587,7 @@ static void program_write(struct writer *writer)
     for (int s = 0; s < program->step_count && !writer->has_failed; s++)
         step_write(writer, s);
     for (int i = 0; i < program->output_count && !writer->has_failed; i++) {
-        input_load(writer, program->outputs[i].value); /* before anything is stored: IP2 */
+        input_load(writer, program->outputs[i].value); /* before anything is stored: IT2 */
         if (i + 1 < program->output_count)
             held_keep(writer);
     }
@@ -609,6 +611,19 @@ static bool is_narrow(const struct gni_program *program)
     for (int i = 0; i < program->output_count; i++)
         has_all &= has_memory_type(narrow, program->outputs[i].dtype);
     return has_all;
+}
+
+static int slots_most(gn_device *device)
+{
+    static _Atomic(int) known[GNI_DEVICE_MAX];
+    int most = atomic_load_explicit(&known[device->index], memory_order_relaxed);
+    gn_device_properties properties;
+    if (most != 0 || device->ops->properties(device, &properties) != GN_OK)
+        return most;
+    uint64_t slots = properties.shared_memory_per_block_optin / SLOT_BYTES;
+    most = slots < SLOTS_MOST ? (int)slots : SLOTS_MOST;
+    atomic_store_explicit(&known[device->index], most, memory_order_relaxed);
+    return most;
 }
 
 /* Writes the instructions of a program; `writer` is set up, and has the specialization. */
@@ -636,7 +651,7 @@ static void writer_run(struct writer *writer, const gn_tensor *skip)
 }
 
 bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
-                           struct gni_interpretation *interpretation)
+                           gn_device *device, struct gni_interpretation *interpretation)
 {
     struct gni_specialization specialization;
     struct writer writer; /* large, and what is read of it is set below */
@@ -651,10 +666,16 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
     writer.held = -1;
     writer.slots = 0;
     writer.taken = 0;
+    writer.slots_most = slots_most(device);
     writer.has_failed = gni_divided_up(packs, THREADS) > INT32_MAX;
     writer_run(&writer, skip);
-    if (writer.has_failed)
+    if (writer.has_failed) {
+        gni_log(GNI_LOG_DEBUG,
+                "a program of %d steps waits for its kernel: it is too large to be "
+                "interpreted",
+                program->step_count);
         return false;
+    }
     interpretation->is_wide = is_wide;
     interpretation->blocks = (unsigned)gni_divided_up(packs, THREADS);
     interpretation->shared_bytes = (size_t)writer.slots * SLOT_BYTES;
@@ -679,6 +700,6 @@ gn_status gni_interpret_submit(struct gni_interpretation *interpretation, gn_str
 gn_status gni_interpret(const struct gni_program *program, gn_stream *stream, bool *is_done)
 {
     struct gni_interpretation interpretation;
-    *is_done = gni_interpret_prepare(program, NULL, &interpretation);
+    *is_done = gni_interpret_prepare(program, NULL, stream->device, &interpretation);
     return *is_done ? gni_interpret_submit(&interpretation, stream) : GN_OK;
 }

@@ -10,9 +10,9 @@
  * The kernels of tier 0 do not depend on the program, so they can be compiled when the library is built.
  *
  * Invariants:
- *   IP1  a program gives the same bits as its compiled kernel: operations are the functions of elements.cu, and what is
+ *   IT1  a program gives the same bits as its compiled kernel: operations are the functions of elements.cu, and what is
  *        reduced is joined in the same order (RK1 of row_kernel.h; reduce.cu);
- *   IP2  an instruction that loads stands before all that store, as an output may lie on an input.
+ *   IT2  an instruction that loads stands before all that store, as an output may lie on an input.
  *
  * Threads: any.
  */
@@ -36,7 +36,7 @@ struct gni_interpretation {
  * NULL: there is none.
  */
 bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
-                           struct gni_interpretation *interpretation);
+                           gn_device *device, struct gni_interpretation *interpretation);
 
 gn_status gni_interpret_submit(struct gni_interpretation *interpretation,
                                gn_stream *stream) GN_NODISCARD;
@@ -75,7 +75,8 @@ bool gni_interpret_is_ready(gn_device *device);
 gn_status gni_interpret_value(const struct gni_program *program, short value, gn_dtype dtype,
                               gn_stream *stream, struct gni_storage **values) GN_NODISCARD;
 
-/* Memory for values that a reduction reads; NULL: there is not enough. */
+/* Memory for values that a reduction reads. NULL: there is not enough, or it would be so much that a compiled kernel, which needs
+ * none, is worth waiting for. */
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream);
 
 #endif

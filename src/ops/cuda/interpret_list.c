@@ -88,7 +88,7 @@ gn_status gni_interpret_list(const struct gni_list_program *list, int begin, int
             partial += gni_divided_up(entry->count, stretch);
             continue;
         }
-        *is_done = gni_interpret_prepare(&program, list->skip, &interpretation);
+        *is_done = gni_interpret_prepare(&program, list->skip, stream->device, &interpretation);
         if (*is_done)
             GN_TRY(gni_interpret_submit(&interpretation, stream));
     }

@@ -7,6 +7,7 @@
  */
 #include "ops/cuda/interpret.h"
 
+#include "base/log.h"
 #include "jit/kernel.h"
 #include "ops/cuda/block_join.h"
 #include "ops/cuda/fixed.h"
@@ -15,6 +16,12 @@
 
 #include <stdio.h>
 #include <string.h>
+
+static bool has_compiler(void)
+{
+    gn_library_description nvrtc;
+    return gn_library_describe(1, &nvrtc) && nvrtc.is_found;
+}
 
 struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_stream *stream)
 {
@@ -25,10 +32,19 @@ struct gni_storage *gni_interpret_memory(int64_t count, gn_dtype dtype, gn_strea
     struct gni_storage *storage;
     gn_device_properties properties;
     uint64_t nbytes = (uint64_t)count * gni_dtype_size(dtype);
-    if (stream->device->ops->properties(stream->device, &properties) != GN_OK ||
-        nbytes > MEMORY_MOST || nbytes > properties.total_memory / SHARE ||
-        gni_storage_create(stream->device, nbytes, stream, &storage) != GN_OK)
+    if (stream->device->ops->properties(stream->device, &properties) != GN_OK)
         return NULL;
+    bool is_large = nbytes > MEMORY_MOST || nbytes > properties.total_memory / SHARE;
+    if (is_large && has_compiler()) {
+        gni_log(GNI_LOG_DEBUG,
+                "a program waits for its kernel: the interpreter would need %llu bytes beside",
+                (unsigned long long)nbytes);
+        return NULL;
+    }
+    if (gni_storage_create(stream->device, nbytes, stream, &storage) != GN_OK) {
+        gni_log(GNI_LOG_DEBUG, "a program waits for its kernel: %s", gn_error_detail());
+        return NULL;
+    }
     return storage;
 }
 

@@ -327,7 +327,8 @@ static bool outputs_prepare(const struct work *work, bool is_of_rows,
         stage.outputs[stage.output_count].is_strided = false;
         stage.outputs[stage.output_count++].value = place[output->value];
     }
-    return stage.output_count == 0 || gni_interpret_prepare(&stage, NULL, interpretation);
+    return stage.output_count == 0 ||
+           gni_interpret_prepare(&stage, NULL, work->stream->device, interpretation);
 }
 
 static gn_status outputs_run(const struct work *work, bool *is_done)

@@ -3,7 +3,6 @@
  */
 #include "ops/cuda/program_kernel.h"
 
-#include "base/log.h"
 #include "jit/archive.h"
 #include "jit/background.h"
 #include "jit/compiler.h"
@@ -51,26 +50,20 @@ gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_k
     return status;
 }
 
-gn_status gni_program_kernel_need(gn_device *device, const struct gni_program_kernel *wanted,
-                                  struct gni_kernel **kernel)
-{
-    GN_TRY(gni_program_kernel_build(device, wanted, kernel));
-    gni_log(GNI_LOG_DEBUG, "kernel %s was waited for: its program is too large to be interpreted",
-            (*kernel)->name);
-    return GN_OK;
-}
-
-/* Where the compiler is not the archive's: a kernel that an earlier process has stored, so that the program begins in
- * tier 1. */
-static struct gni_kernel *stored_find(gn_device *device, const struct gni_program_kernel *wanted)
+/* Whether kernels of this process are made by another compiler than those of the archive, as far as that is known. */
+static bool is_other_version(void)
 {
     struct gni_compiler compiler;
+    int version = gni_archive_nvrtc_version();
+    return version != 0 && gni_compiler_guess(&compiler) && compiler.version != version;
+}
+
+/* A kernel that an earlier process has stored, so that the program begins in tier 1. */
+static struct gni_kernel *stored_find(gn_device *device, const struct gni_program_kernel *wanted)
+{
     char name[GNI_PROGRAM_KERNEL_NAME];
     struct gni_kernel *kernel;
     struct gni_builder text = {.text = NULL};
-    int version = gni_archive_nvrtc_version();
-    if (version == 0 || !gni_compiler_guess(&compiler) || compiler.version == version)
-        return NULL;
     wanted->write(wanted->context, name, &text);
     bool is_found = gni_kernel_build_known(device, name, &text, wanted->signature,
                                            wanted->signature_size, &kernel) == GN_OK;
@@ -78,15 +71,15 @@ static struct gni_kernel *stored_find(gn_device *device, const struct gni_progra
 }
 
 /* The program will be interpreted: asks for its kernel, if that was not done before. */
-static struct gni_kernel *kernel_request(gn_device *device, const struct gni_program_kernel *wanted)
+static struct gni_kernel *kernel_request(gn_device *device, const struct gni_program_kernel *wanted,
+                                         bool is_free)
 {
     char name[GNI_PROGRAM_KERNEL_NAME];
     struct gni_builder text = {.text = NULL};
     uint64_t cost = cost_of(wanted->program);
-    bool is_free = is_exact(wanted->program);
     if (gni_kernel_is_requested(device, wanted->signature, wanted->signature_size, cost))
         return NULL;
-    struct gni_kernel *kernel = is_free ? NULL : stored_find(device, wanted);
+    struct gni_kernel *kernel = is_free || !is_other_version() ? NULL : stored_find(device, wanted);
     if (kernel != NULL)
         return kernel;
     wanted->write(wanted->context, name, &text);
@@ -95,9 +88,10 @@ static struct gni_kernel *kernel_request(gn_device *device, const struct gni_pro
     return NULL;
 }
 
-gn_status gni_program_kernel_find(gn_device *device, const struct gni_program_kernel *wanted,
+gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_kernel *wanted,
                                   struct gni_kernel **kernel)
 {
+    gn_device *device = stream->device;
     *kernel = gni_kernel_find(device, wanted->signature, wanted->signature_size);
     if (*kernel != NULL && gni_tiers_mode() != GNI_TIERS_INTERPRETED)
         return GN_OK;
@@ -106,6 +100,13 @@ gn_status gni_program_kernel_find(gn_device *device, const struct gni_program_ke
         return GN_OK;
     if (is_mode(device, GNI_TIERS_COMPILED))
         return gni_program_kernel_build(device, wanted, kernel);
-    *kernel = kernel_request(device, wanted);
+    bool is_free = is_exact(wanted->program);
+    if (stream->upper.capture != NULL && (is_free || !is_other_version())) {
+        gn_status status = gni_program_kernel_build(device, wanted, kernel);
+        if (status != GN_ERROR_UNAVAILABLE)
+            return status;
+        *kernel = NULL; /* there is no compiler */
+    }
+    *kernel = kernel_request(device, wanted, is_free);
     return GN_OK;
 }

@@ -2,11 +2,11 @@
  * program_kernel.h: the kernel of a program, which has been compiled, or is asked for while the interpreter runs the program.
  *
  *     struct gni_program_kernel wanted = {...};
- *     GN_TRY(gni_program_kernel_find(device, &wanted, &kernel));
+ *     GN_TRY(gni_program_kernel_find(stream, &wanted, &kernel));
  *     if (kernel == NULL)
  *         GN_TRY(interpret the program, &is_done);
  *     if (kernel == NULL && !is_done)
- *         GN_TRY(gni_program_kernel_build(device, &wanted, &kernel));
+ *         GN_TRY(gni_program_kernel_build(stream->device, &wanted, &kernel));
  *     launch the kernel, if there is one
  *
  * GENESIS_TIERS decides (jit/tiers.h). Both tiers give the same bits where one version of NVRTC has compiled both. Where it
@@ -36,16 +36,13 @@ struct gni_program_kernel {
     const void *context;
 };
 
-/* The kernel that is there. NULL: the program is to be interpreted now. Where it may not be, the kernel is built. */
-gn_status gni_program_kernel_find(gn_device *device, const struct gni_program_kernel *wanted,
+/* The kernel that is there. NULL: the program is to be interpreted now. Where it may not be, the kernel is built; so it is while
+ * the stream is captured, since a graph runs many times. */
+gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_kernel *wanted,
                                   struct gni_kernel **kernel) GN_NODISCARD;
 
 /* The kernel, compiled now if need be. */
 gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_kernel *wanted,
                                    struct gni_kernel **kernel) GN_NODISCARD;
-
-/* The same for a program that the interpreter could not run; says so in the log. */
-gn_status gni_program_kernel_need(gn_device *device, const struct gni_program_kernel *wanted,
-                                  struct gni_kernel **kernel) GN_NODISCARD;
 
 #endif
