@@ -16,6 +16,7 @@ src/jit/archive_file.h describes the file, src/jit/nvrtc.c the options of kernel
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import ctypes
 import hashlib
@@ -33,11 +34,13 @@ from pathlib import Path
 MAGIC, FORMAT, KEY_FORMAT = b"GNARCHIV", 1, "genesis archive 1"
 HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
 BLOCK = struct.Struct("=QIIII")
-UNIT = 16
-# Images of a block, which is unpacked to get at one of them: so many, within these bytes. Blocks
-# of PTX have as many as there is room for: the driver takes much longer to translate it.
-BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST = 8, 256 << 10, 1 << 20
+# Images of a block, which is unpacked to get at one of them: so many, within these bytes. More make
+# the file smaller and unpacking slower. The driver takes much longer to translate PTX.
+BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST, BLOCK_PTX = 12, 512 << 10, 1 << 20, 4 << 20
 COPY_BYTES = 32  # what is worth a command
+INSTRUCTION = 16  # bytes
+# For tensors of more than 4 G elements: rare, and so only as PTX.
+PTX_ONLY = re.compile(r"_far_")
 PTX = 1 << 16
 OPTIONS = ("--std=c++17", "--fmad=false")  # gni_kernel_options
 MINIMAL = ("--minimal", "--disable-warnings")
@@ -164,8 +167,9 @@ def images_make(
     cache.mkdir(parents=True, exist_ok=True)
     paths = {
         (key, target): cache / f"{key.hex()}-{target:x}-{nvrtc.version}.image"
-        for key in texts
+        for key, (name, _) in texts.items()
         for target in targets
+        if target & PTX or not PTX_ONLY.search(f"{name}_")
     }
     missing = [
         (*texts[key], target, path) for (key, target), path in paths.items() if not path.exists()
@@ -188,7 +192,7 @@ def _number(value: int) -> bytes:
     return bytes(encoded)
 
 
-def block_encode(images: bytes, unit: int) -> bytes:
+def block_encode(images: bytes) -> bytes:
     """Write images as commands and literals: src/jit/archive_file.h."""
     seen: dict[bytes, int] = {}  # where so many bytes were last
     commands, literals = bytearray(), bytearray()
@@ -197,35 +201,30 @@ def block_encode(images: bytes, unit: int) -> bytes:
 
     def command(copied: int, back: int) -> None:
         for number in (at - begin, copied, back):
-            commands.extend(_number(number // unit))
+            commands.extend(_number(number))
         literals.extend(images[begin:at])
 
     while at < end:
         while known < at:
             seen[images[known : known + COPY_BYTES]] = known
-            known += unit
+            known += 1
         source = seen.get(images[at : at + COPY_BYTES]) if at + COPY_BYTES <= end else None
         if source is None:
-            at += unit
+            at += 1
             continue
-        copied, offset = COPY_BYTES, at - source
-        while (
-            images[at + copied : at + copied + unit]
-            == images[source + copied : source + copied + unit]
-            != b""
-        ):
-            copied += unit
-        command(copied, offset)
+        copied, back = COPY_BYTES, at - source
+        while at + copied < end and images[at + copied] == images[source + copied]:
+            copied += 1
+        command(copied, back)
         at = begin = at + copied
     if begin < at:
         command(0, 0)
     return struct.pack("=I", len(commands)) + commands + literals
 
 
-def block_pack(job: tuple[bytes, int]) -> tuple[int, bytes]:
+def block_pack(images: bytes) -> tuple[int, bytes]:
     """How many bytes a block has before zlib, and its bytes in the file."""
-    images, target = job
-    encoded = block_encode(images, 1 if target & PTX else UNIT)
+    encoded = block_encode(images)
     return len(encoded), zlib.compress(encoded, 9)
 
 
@@ -233,34 +232,60 @@ Images = list[tuple[bytes, int, bytes]]  # key, target, image
 
 
 def images_group(images: Images) -> list[Images]:
-    """Images in blocks, each of one target."""
-    groups: list[Images] = []
-    room = 0
-    for image in images:
-        size = -(-len(image[2]) // UNIT) * UNIT
-        if not groups or groups[-1][0][1] != image[1] or size > room:
-            groups.append([])
-            room = min(max(BLOCK_IMAGES * size, BLOCK_LEAST), BLOCK_MOST)
-            if image[1] & PTX:
-                room = BLOCK_MOST
-        groups[-1].append(image)
-        room -= size
+    """Images of one target in blocks, of those that have most in common.
+
+    A block begins with the largest that is left, and goes on with those of which the largest part
+    is in it already.
+    """
+    parts = [
+        {image[at : at + COPY_BYTES] for at in range(0, len(image), INSTRUCTION)}
+        for _, _, image in images
+    ]
+    holders = collections.defaultdict(list)  # the images that have a part
+    for index, own in enumerate(parts):
+        for part in own:
+            holders[part].append(index)
+    sizes = [len(image) for _, _, image in images]
+    left = sorted(range(len(images)), key=lambda index: -sizes[index])
+    groups = []
+    while left:
+        first = left[0]
+        room = min(max(BLOCK_IMAGES * sizes[first], BLOCK_LEAST), BLOCK_MOST)
+        room = max(room, BLOCK_PTX if images[first][1] & PTX else sizes[first])
+        group, known, shared = [], set(), collections.Counter()
+        chosen: int | None = first
+        while chosen is not None:
+            group.append(images[chosen])
+            left.remove(chosen)
+            room -= sizes[chosen]
+            for part in parts[chosen] - known:
+                shared.update(holders[part])
+            known |= parts[chosen]
+            fitting = [index for index in left if sizes[index] <= room]
+            chosen = max(fitting, key=lambda i: shared[i] / len(parts[i]), default=None)
+        groups.append(group)
     return groups
 
 
 def archive_write(out: Path, version: int, images: Images, jobs: int) -> int:
-    """Write the file, whole or not at all; gives its length. Similar images lie side by side."""
+    """Write the file, whole or not at all; gives its length."""
+    by_target = [
+        [image for image in images if image[1] == target]
+        for target in sorted({target for _, target, _ in images})
+    ]
     entries, contents = [], []
-    for group in images_group(images):
+    with ProcessPoolExecutor(jobs) as pool:
+        groups = [group for groups in pool.map(images_group, by_target) for group in groups]
+    for group in groups:
         content = b""
         for key, target, image in group:
             entries.append((key, target, len(contents), len(content), len(image)))
-            content += image + bytes(-len(image) % UNIT)
-        contents.append((content, group[0][1]))
+            content += image
+        contents.append(content)
     with ProcessPoolExecutor(jobs) as pool:
         packed = list(pool.map(block_pack, contents))
     blocks, offset = [], HEADER.size + ENTRY.size * len(entries) + BLOCK.size * len(packed)
-    for (content, _), (inflated, block) in zip(contents, packed, strict=True):
+    for content, (inflated, block) in zip(contents, packed, strict=True):
         blocks.append(BLOCK.pack(offset, len(block), inflated, len(content), 0))
         offset += len(block)
     table = b"".join([*(ENTRY.pack(*entry) for entry in sorted(entries)), *blocks])

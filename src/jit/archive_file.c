@@ -102,7 +102,7 @@ static bool block_is_right(const struct gni_archive_file *file,
     return block->offset >= file->table_bytes && block->offset <= file->nbytes &&
            block->packed_bytes <= file->nbytes - block->offset &&
            block->inflated_bytes >= sizeof(uint32_t) && block->inflated_bytes <= BLOCK_BYTES_MOST &&
-           block->nbytes <= BLOCK_BYTES_MOST && block->nbytes % GNI_ARCHIVE_UNIT == 0;
+           block->nbytes <= BLOCK_BYTES_MOST;
 }
 
 static bool entry_is_right(const struct gni_archive_file *file,
@@ -262,7 +262,6 @@ const struct gni_archive_entry *gni_archive_file_find(const struct gni_archive_f
 struct reader {
     const unsigned char *commands, *commands_end;
     const unsigned char *literals, *literals_end;
-    size_t unit;
 };
 
 /* A number of a command, as bytes; where there is none, more than any block has. */
@@ -273,7 +272,7 @@ static size_t command_read(struct reader *reader)
         unsigned char byte = *reader->commands++;
         number |= (uint32_t)(byte & 0x7f) << shift;
         if (byte < 0x80)
-            return number * reader->unit;
+            return number;
     }
     return UINT32_MAX;
 }
@@ -317,7 +316,6 @@ static bool block_unpack(const struct gni_archive_file *file, const struct gni_a
     struct reader reader = {
         .commands = inflated + sizeof command_bytes,
         .literals_end = inflated + made,
-        .unit = (entry->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT,
     };
     reader.commands_end = reader.literals = reader.commands + command_bytes;
     return block_expand(&reader, out, (size_t)entry->start + entry->nbytes, block->nbytes);

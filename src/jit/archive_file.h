@@ -10,10 +10,9 @@
  * and most of it is further away than zlib looks: so a block is first a list of commands to copy what came before,
  *
  *     u32 bytes of commands | commands | literals        all of it compressed by zlib
- *     command: three numbers, 7 bits a byte, low ones first: units of literals | units to copy | how many units back
+ *     command: three numbers, 7 bits a byte, low ones first: bytes of literals | bytes to copy | how many bytes back
  *
- * and a unit is 16 bytes, the size of an instruction, or a byte of PTX. tools/kernel_archive.py writes the file when the package is built.
- * Numbers are in the byte order of the machine.
+ * tools/kernel_archive.py writes the file when the package is built. Numbers are in the byte order of the machine.
  *
  * Invariants:
  *   AF1  a file that was opened is whole: its length, its checksum, the order of its entries and the bytes of each block
@@ -30,7 +29,6 @@
 enum {
     GNI_ARCHIVE_KEY_BYTES = 16, /* of a SHA-256 */
     GNI_ARCHIVE_PTX = 1 << 16,  /* in a target, beside the architecture: PTX, else machine code */
-    GNI_ARCHIVE_UNIT = 16,      /* bytes */
 };
 
 struct gni_archive_file;
@@ -44,7 +42,7 @@ struct gni_archive_entry {
     struct gni_archive_key key;
     uint32_t target; /* 90: machine code for sm_90; 90 | GNI_ARCHIVE_PTX: PTX for compute_90 */
     uint32_t block;
-    uint32_t start; /* of the image in the block: a whole number of units */
+    uint32_t start; /* of the image in the block */
     uint32_t nbytes;
 };
 
@@ -52,7 +50,7 @@ struct gni_archive_block {
     uint64_t offset;         /* from the beginning of the file */
     uint32_t packed_bytes;   /* in the file, */
     uint32_t inflated_bytes; /* commands and literals, */
-    uint32_t nbytes;         /* and the images: a whole number of units */
+    uint32_t nbytes;         /* and the images */
     uint32_t unused;         /* 0 */
 };
 

@@ -24,7 +24,7 @@ enum {
     HEADER_COUNT_AT = 16,
     HEADER_CHECKSUM_AT = 24,
     HEADER_LENGTH_AT = 32,
-    BLOCK_BEGIN = 9, /* of its literals: block_make() */
+    BLOCK_BEGIN = 10, /* of its literals: block_make() */
     FILE_MOST = 1 << 20,
     USUAL_COUNT = 10, /* images of usual_make() */
     USUAL_TABLE = HEADER_BYTES + USUAL_COUNT * (int)(sizeof(struct gni_archive_entry) +
@@ -92,18 +92,18 @@ static void header_write(uint32_t entries, uint32_t blocks, uint32_t version)
 /* A block of an image by itself: one command, and literals. Gives what it has before zlib. */
 static size_t block_make(const struct image *image, unsigned char *inflated)
 {
-    uint32_t unit = (image->target & GNI_ARCHIVE_PTX) != 0 ? 1 : GNI_ARCHIVE_UNIT;
-    size_t nbytes = (image->nbytes + GNI_ARCHIVE_UNIT - 1) / GNI_ARCHIVE_UNIT * GNI_ARCHIVE_UNIT;
-    uint32_t units = (uint32_t)nbytes / unit;
-    const unsigned char commands[] = {(unsigned char)(units | 0x80),
-                                      (unsigned char)(units >> 7 | 0x80),
-                                      (unsigned char)(units >> 14), 0, 0};
+    uint32_t bytes = (uint32_t)image->nbytes;
+    const unsigned char commands[] = {(unsigned char)(bytes | 0x80),
+                                      (unsigned char)(bytes >> 7 | 0x80),
+                                      (unsigned char)(bytes >> 14 | 0x80),
+                                      (unsigned char)(bytes >> 21),
+                                      0,
+                                      0};
     const uint32_t command_bytes = sizeof commands;
     memcpy(inflated, &command_bytes, sizeof command_bytes);
     memcpy(inflated + sizeof command_bytes, commands, sizeof commands);
-    memset(inflated + BLOCK_BEGIN, 0, nbytes);
     memcpy(inflated + BLOCK_BEGIN, image->bytes, image->nbytes);
-    return BLOCK_BEGIN + nbytes;
+    return BLOCK_BEGIN + image->nbytes;
 }
 
 /* Makes a file with a block for each image. */
@@ -300,7 +300,7 @@ static void test_damaged_files(void)
     struct gni_archive_file *file = NULL;
     usual_make();
     for (size_t at = 0; at < file_length; at++)
-        for (int bit = 0; bit < 8; bit += at < USUAL_TABLE ? 1 : 3) {
+        for (size_t bit = at % 4; bit < 8; bit += 4) {
             file_bytes[at] ^= (unsigned char)(1 << bit);
             file_write(file_length);
             if (at < USUAL_TABLE)
@@ -374,7 +374,7 @@ static void test_blocks_that_lie(void)
     BLOCK_REFUSED(packed_bytes, UINT32_MAX);
     BLOCK_REFUSED(inflated_bytes, 0);
     BLOCK_REFUSED(inflated_bytes, UINT32_MAX);
-    BLOCK_REFUSED(nbytes, 17);
+    BLOCK_REFUSED(nbytes, 1);
     BLOCK_REFUSED(nbytes, UINT32_MAX - 15);
 }
 
@@ -423,29 +423,26 @@ static void check_single(const char *expected)
     gni_archive_file_close(file);
 }
 
-#define BLOCK(commands, literals, units, expected)                       \
-    single_make(commands, sizeof(commands) - 1, literals, 16 * (units)); \
+#define BLOCK(commands, literals, nbytes, expected)                \
+    single_make(commands, sizeof(commands) - 1, literals, nbytes); \
     check_single(expected)
 
 static void test_blocks(void)
 {
-#define A "aaaaaaaaaaaaaaaa"
-#define B "bbbbbbbbbbbbbbbb"
-    BLOCK("\2\0\0", A B, 2, A B);
-    BLOCK("\2\2\2", A B, 4, A B A B);
-    BLOCK("\2\3\1", A B, 5, A B B B B); /* a copy that overlaps */
-    BLOCK("\1\1\1\1\2\3", A B, 5, A A B A A);
-    BLOCK("\x81\0\x81\0\1", A, 2, A A);                /* longer numbers than need be */
-    BLOCK("\1\0\0", A B, 2, NULL);                     /* commands end before the images do */
-    BLOCK("", A, 1, NULL);                             /* no command */
-    BLOCK("\0\0\0", A, 1, NULL);                       /* one that does nothing */
-    BLOCK("\3\0\0", A B, 2, NULL);                     /* more literals than there are */
-    BLOCK("\1\2\1", A, 2, NULL);                       /* a copy beyond the end */
-    BLOCK("\1\1\2", A, 2, NULL);                       /* from before the beginning */
-    BLOCK("\1\1\0", A, 2, NULL);                       /* of itself */
-    BLOCK("\xff\xff\xff\xff\xff\xff\xff", A, 1, NULL); /* a number without an end */
-#undef A
-#undef B
+    BLOCK("\2\0\0", "ab", 2, "ab");
+    BLOCK("\2\2\2", "ab", 4, "abab");
+    BLOCK("\2\3\1", "ab", 5, "abbbb"); /* a copy that overlaps */
+    BLOCK("\3\4\2", "abc", 7, "abcbcbc");
+    BLOCK("\1\1\1\1\2\3", "ab", 5, "aabaa");
+    BLOCK("\x81\0\x81\0\1", "a", 2, "aa");               /* longer numbers than need be */
+    BLOCK("\1\0\0", "ab", 2, NULL);                      /* commands end before the images do */
+    BLOCK("", "a", 1, NULL);                             /* no command */
+    BLOCK("\0\0\0", "a", 1, NULL);                       /* one that does nothing */
+    BLOCK("\3\0\0", "ab", 2, NULL);                      /* more literals than there are */
+    BLOCK("\1\2\1", "a", 2, NULL);                       /* a copy beyond the end */
+    BLOCK("\1\1\2", "a", 2, NULL);                       /* from before the beginning */
+    BLOCK("\1\1\0", "a", 2, NULL);                       /* of itself */
+    BLOCK("\xff\xff\xff\xff\xff\xff\xff", "a", 1, NULL); /* a number without an end */
 }
 
 static void test_ptx_ends(void)
