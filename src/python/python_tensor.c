@@ -482,9 +482,8 @@ static PyObject *tensor_clone(PyObject *self, PyObject *unused)
 /* The copy of a leaf is a leaf, with a copy of its gradient. */
 static PyObject *tensor_copy(PyObject *self, PyObject *unused)
 {
+    (void)unused;
     gn_tensor *tensor = tensor_of(self);
-    if (!gn_tensor_requires_gradient(tensor))
-        return tensor_clone(self, unused);
     if (!gn_tensor_is_leaf(tensor)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the tensor is the result of operations with one that requires a gradient, "
@@ -492,7 +491,8 @@ static PyObject *tensor_copy(PyObject *self, PyObject *unused)
         return NULL;
     }
     bool was_on = gn_set_gradients(false);
-    PyObject *made = gradient_request(tensor_clone(self, NULL), true);
+    PyObject *made =
+        gradient_request(tensor_clone(self, NULL), gn_tensor_requires_gradient(tensor));
     PyObject *gradient = made != NULL ? PyObject_GetAttrString(self, "grad") : NULL;
     PyObject *copy = gradient == NULL || gradient == Py_None ? Py_XNewRef(gradient)
                                                              : tensor_clone(gradient, NULL);

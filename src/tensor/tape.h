@@ -21,7 +21,9 @@
  * Invariants:
  *   TA1 a tensor has a record only if its type is floating;
  *   TA2 the tape is paused in every operation between enter and leave, and nowhere else but by gn_set_gradients();
- *   TA3 a storage has an alias set if one of its tensors is, or was, a view that is on the tape.
+ *   TA3 a storage has an alias set if one of its tensors is, or was, a view that is on the tape;
+ *   TA4 a gradient that is kept lies in the record. A tensor without a record keeps its gradient in idle_gradient: what
+ *       it had when it stopped to require one, or was given since. It goes into the record that the tensor gets as a leaf.
  *
  * Threads: the pause is the calling thread's own.
  */
