@@ -469,7 +469,7 @@ static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
     gn_status status;
     if (!is_copied && gn_tensor_get_dtype(tensor_of(self)) == dtype)
         return Py_NewRef(self);
-    CALL_OPERATION(false, status, gn_cast(tensor_of(self), dtype, &result));
+    CALL_OPERATION(false, status, gn_cast_in_order(tensor_of(self), dtype, &result));
     return tensor_or_raise(state, status, result);
 }
 
@@ -516,7 +516,7 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *const *arguments, P
 static PyObject *method_clone(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords)
 {
-    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    gn_memory_format format = GN_FORMAT_PRESERVE;
     if (format_argument(self, "clone", arguments, count, keywords, &format) < 0)
         return NULL;
     return tensor_with_format(self, format, true);
@@ -982,9 +982,11 @@ static PyMethodDef tensor_methods[] = {
      "stride($self, dim=None)\n--\n\nElements from one index to the next: of all dimensions, or "
      "one."},
     {"clone", WITH_VECTOR(method_clone),
-     "clone($self, *, memory_format=None)\n--\n\nA contiguous copy, or one in a memory format."},
-    {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
-    {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},
+     "clone($self, *, memory_format=None)\n--\n\n"
+     "A copy: without gaps, in the order of the elements in memory, or in a memory format."},
+    {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nThe same as clone()."},
+    {"__deepcopy__", tensor_copy, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nThe same as clone()."},
     {"__reduce__", tensor_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
     {"contiguous", WITH_VECTOR(tensor_contiguous),
      "contiguous($self, memory_format=None)\n--\n\n"
