@@ -1,4 +1,4 @@
-"""The order of elements in memory that copies, conversions and tensors like others keep: preserve_format."""
+"""Copies, conversions and tensors like others keep the order of elements: preserve_format."""
 
 import copy
 import random
@@ -21,7 +21,7 @@ def is_dense(shape, strides):
 
 
 def kept(x):
-    """The strides of a copy: those of `x`, or those of its dimensions in their order without gaps."""
+    """The strides of a copy: those of `x`, or those of its order without gaps."""
     shape, strides = x.shape, x.stride()
     if is_dense(shape, strides):
         return strides
