@@ -4,6 +4,7 @@
  * Taking elements and adding them to a tensor of 0 are each other's gradients.
  */
 #include "autograd/autograd.h"
+#include "ops/row_sums.h"
 
 #include <stddef.h>
 
@@ -180,4 +181,37 @@ void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
         gradients[0] = places->is_accumulated ? given : places_clear(frame, given, &indices);
     if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
         gradients[1] = places_get(frame->scope, given, places, &indices);
+}
+
+/* ---- sums of rows ------------------------------------------------------------------------------ */
+
+/* Rows that are named; what stands for those that are left out is one of them. */
+static gn_tensor *rows_named(struct gni_scope *s, gn_tensor *x, gn_tensor *rows)
+{
+    gn_tensor *named = gni_binary(s, GN_OP_MAXIMUM, gni_of(rows), gni_integer(0));
+    return gni_wide(s, gni_index_select(s, x, 0, named));
+}
+
+/* The product of the row that a pair reads and the gradient of the one that it goes to: of its factor. */
+static gn_tensor *factors_gradient(struct gni_scope *s, gn_tensor *source, gn_tensor *given,
+                                   gn_tensor *from, gn_tensor *to)
+{
+    gn_tensor *read = rows_named(s, source, from), *written = rows_named(s, given, to);
+    gn_tensor *products = gni_binary(s, GN_OP_MULTIPLY, gni_of(read), gni_of(written));
+    gn_tensor *sums = gni_reduce(s, GN_REDUCE_SUM, products, 2, false);
+    gn_tensor *least = gni_binary(s, GN_OP_MINIMUM, gni_of(from), gni_of(to));
+    gn_tensor *is_counted = gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(least), gni_integer(0));
+    return gni_where(s, is_counted, gni_of(sums), gni_integer(0));
+}
+
+void gni_row_sums_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    gn_tensor *given = frame->given[0], *factors = frame->inputs[1].tensor, *made = NULL;
+    gn_tensor *from = frame->inputs[2].tensor, *to = frame->inputs[3].tensor;
+    if ((frame->needed & 1) != 0) {
+        gn_status status = gni_row_sums(given, factors, to, from, frame->likes[0]->sizes[0], &made);
+        gradients[0] = gni_scope_keep(frame->scope, status, made);
+    }
+    if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
+        gradients[1] = factors_gradient(frame->scope, frame->inputs[0].tensor, given, from, to);
 }

@@ -130,6 +130,12 @@ struct gni_backend {
     gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
                               gn_tensor *indices);
 
+    /* (optional, both or none) Sums of rows that are named, and their largest elements: src/ops/row_sums.h. Tensors are
+     * contiguous and computed; factors, which may be NULL, have the result's type. Results have elements. */
+    void (*row_sums)(gn_tensor *source, gn_tensor *factors, gn_tensor *from, gn_tensor *to,
+                     gn_tensor *result);
+    void (*row_maxima)(gn_tensor *source, gn_tensor *from, gn_tensor *to, gn_tensor *chosen);
+
     bool has_half_products; /* products of halves are several times faster than those of float32 */
 
     /* ---- keys; work is submitted to the current stream ---- */

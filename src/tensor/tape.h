@@ -58,6 +58,7 @@ enum gni_rule {
     GNI_RULE_PLACES,   /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_ROW_SUMS,    /* none: a matrix, factors or a number, and which row goes to which */
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
     GNI_RULE_STANDARDIZE, /* struct gni_standardize_details: rows over their deviation, and 1 over that */
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */

@@ -47,7 +47,22 @@ def looked_up(device: str) -> Any:
     return F.embedding_bag(index, weight, max_norm=0.8, mode="max", padding_idx=0)
 
 
+def in_bags(device: str) -> Any:
+    """Bags that begin at offsets, some of them empty, and gradients."""
+    weight = genesis.rand(6, 3).to(device).requires_grad_()
+    shares = genesis.rand(5).to(device).requires_grad_()
+    index, starts = (genesis.tensor(one, device=device) for one in ([1, 3, 0, 3, 5], [0, 0, 3, 4]))
+    made = [
+        F.embedding_bag(index, weight, starts, mode="sum", per_sample_weights=shares),
+        F.embedding_bag(index, weight, starts, mode="mean", padding_idx=3),
+        F.embedding_bag(index, weight, starts, mode="max", include_last_offset=True),
+    ]
+    found = genesis.cat(made)
+    (found * found).sum().backward()
+    return genesis.cat([found.detach().flatten(), weight.grad.flatten(), shares.grad])
+
+
 if __name__ == "__main__":
-    for one in (drawn, attended, normalized, looked_up):
+    for one in (drawn, attended, normalized, looked_up, in_bags):
         both(one)
-    print("4 calls")
+    print("5 calls")
