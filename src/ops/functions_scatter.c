@@ -2,7 +2,9 @@
  * functions_scatter.c: writing elements by their places: into a copy, or in place into the tensor itself, which is
  * results->target then.
  */
+#include "ops/backend.h"
 #include "ops/functions.h"
+#include "ops/recorder.h"
 #include "tensor/tape.h"
 
 #include "tensor/shape.h"
@@ -139,6 +141,34 @@ static void values_fold(struct gni_scope *s, gn_op op, gn_tensor **places, gn_te
     *values = gni_index_at(s, folded, is_last);
 }
 
+/* Whether the backend folds values, none of which needs a gradient. */
+static bool can_fold(const gn_tensor *target, const gn_tensor *src)
+{
+    return gni_backend_get(target->device)->fold != NULL && src->device == target->device &&
+           !gni_is_taped(target) && !gni_is_taped(src);
+}
+
+/* Values become one with those of rows by the backend, one after the other; returns the rows as they are then. */
+static gn_tensor *rows_fold(struct gni_scope *s, gn_op op, gn_tensor *row, gn_tensor *places,
+                            gn_tensor *values, bool has_self)
+{
+    gn_dtype dtype = gni_scope_is_ok(s) ? row->dtype : GN_FLOAT32;
+    gn_tensor *made = gni_wide(s, row), *all[] = {made, places, gni_wide(s, values)};
+    if (made == row)
+        all[0] = made = gni_clone(s, row);
+    for (int i = 0; i < 3 && gni_scope_is_ok(s); i++) {
+        gn_tensor *whole = NULL;
+        s->status = gni_tensor_compact(all[i], &whole);
+        all[i] = gni_scope_keep(s, s->status, whole);
+        if (gni_scope_is_ok(s))
+            s->status = gni_tensor_flush(all[i]);
+    }
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gni_backend_get(row->device)->fold(op, all[0], all[1], all[2], has_self);
+    return gni_cast(s, all[0], dtype);
+}
+
 /* Products, largest and smallest ones. `src` is cut to the index already. */
 static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor *index,
                       gn_tensor *src, gn_op op, bool has_self)
@@ -154,6 +184,12 @@ static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor
         values = gni_reshape(s, src, 1, &index->count);
         row = gni_reshape(s, target, 1, &target->count);
         places = flat_places(s, target, dim, index);
+    }
+    if (gni_scope_is_ok(s) && can_fold(target, src)) {
+        row = rows_fold(s, op, row, places, values, has_self);
+        if (gni_scope_is_ok(s))
+            gni_assign(s, whole, gni_of(gni_view(s, row, whole->ndim, whole->sizes)));
+        return;
     }
     if (op == GN_OP_MULTIPLY)
         values = gni_wide(s, values);
@@ -206,6 +242,28 @@ static gn_tensor *values_cut(struct gni_scope *s, gn_tensor *values, const gn_te
     return values;
 }
 
+/* Whether shapes fit, and no number of the index is out of range: what is wrong, others find out. */
+static bool is_inside(struct gni_scope *s, const gn_tensor *target, int dim, gn_tensor *index,
+                      const gn_tensor *src)
+{
+    int64_t least = 0, most = 0;
+    bool is_fit = index->dtype == GN_INT64 && index->device == target->device &&
+                  index->ndim == target->ndim && src->ndim == target->ndim;
+    for (int i = 0; i < index->ndim && is_fit; i++)
+        is_fit =
+            index->sizes[i] <= src->sizes[i] && (i == dim || index->sizes[i] <= target->sizes[i]);
+    if (!is_fit)
+        return false;
+    gn_tensor *whole = NULL;
+    gn_status status = gni_tensor_compact(index, &whole);
+    whole = gni_scope_keep(s, status, whole);
+    if (gni_scope_is_ok(s))
+        s->status = gni_tensor_flush(whole);
+    if (gni_scope_is_ok(s))
+        s->status = gni_backend_get(index->device)->range(whole, &least, &most, NULL);
+    return gni_scope_is_ok(s) && least >= 0 && most < target->sizes[dim];
+}
+
 /* scatter_reduce() into a tensor. */
 static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
                         gn_tensor *src, const char *reduce, bool has_self)
@@ -230,6 +288,11 @@ static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
     if (!gni_scope_is_ok(s))
         return;
+    if (!is_sum && index->count > 0 && can_fold(target, src) &&
+        is_inside(s, target, at, index, src)) {
+        fold_into(s, target, at, index, values_cut(s, src, index), op, has_self);
+        return;
+    }
     gn_scalar start = {.kind = GN_INT64, .integer = has_self && is_mean};
     int64_t sizes[GN_DIMENSIONS_MAX]; /* of counts, which are the same along slices */
     bool is_by_slices = names_slices(target, at, index, src);

@@ -23,6 +23,7 @@ const struct gni_backend gni_cpu_backend = {
     .product = gni_cpu_product,
     .product_copies = gni_cpu_product_copies,
     .convolve = gni_cpu_convolve,
+    .fold = gni_cpu_fold,
     .row_sums = gni_cpu_row_sums,
     .row_maxima = gni_cpu_row_maxima,
     .pool_maximum = gni_cpu_pool_maximum,
