@@ -3,7 +3,7 @@
  *
  * Coordinates of a grid go from -1 to 1, the last dimension of the image first. An element of the result is a sum of a few
  * elements of the image ("taps"). They are sums of rows that have the channels of an element (row_sums.h); where a device
- * has no such sums, each tap is taken by its place in a row for each channel.
+ * has no such sums, or there are few channels, each tap is taken by its place in a row for each channel.
  */
 #include "ops/backend.h"
 #include "ops/functions.h"
@@ -15,6 +15,7 @@
 enum {
     AXES_MOST = 3,
     TAPS_MOST = 4, /* along an axis */
+    ROW_LEAST = 8, /* channels: fewer are no rows that it pays to add */
     TAPS_ALL = 16, /* of all axes: cubic ones are two, and others have 2 taps */
 };
 
@@ -320,8 +321,9 @@ static gn_status grid_sample_call(const gn_argument *a, gn_results *results)
         places *= sizes[2 + i];
         count *= axes[i].count;
     }
-    bool is_by_rows = gni_backend_get(image->device)->row_sums != NULL && image->count > 0 &&
-                      places > 0 && sampling.grid->device == image->device;
+    bool is_by_rows = gni_backend_get(image->device)->row_sums != NULL && count > 1 &&
+                      image->sizes[1] >= ROW_LEAST && image->count > 0 && places > 0 &&
+                      sampling.grid->device == image->device;
     if (gni_scope_is_ok(&s))
         sum = (is_by_rows ? sample_by_rows : sample_by_taps)(&s, &sampling, axes, count, elements,
                                                              places);

@@ -64,7 +64,7 @@ def in_bags(device: str) -> Any:
 
 def sampled(device: str) -> Any:
     """Images at places, some of them outside: sums of rows on the CPU, single taps elsewhere."""
-    image = genesis.rand(2, 3, 4, 5).to(device).requires_grad_()
+    image = genesis.rand(2, 9, 4, 5).to(device).requires_grad_()
     grid = (genesis.rand(2, 6, 7, 2) * 2.6 - 1.3).to(device).requires_grad_()
     made = [
         F.grid_sample(image, grid, mode, padding, align_corners=False)
