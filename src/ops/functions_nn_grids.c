@@ -205,47 +205,70 @@ static gn_tensor *sample_by_taps(struct gni_scope *s, const struct sampling *sam
     return sum;
 }
 
-/* The same where the device adds rows: a row has the channels of an element, and all taps of a place are added at once. */
-static gn_tensor *sample_by_rows(struct gni_scope *s, const struct sampling *sampling,
-                                 const struct taps *axes, int count, int64_t elements,
-                                 int64_t places)
+/* All taps of all places, side by side, for sums of rows: an element's row has its channels. */
+struct pairs {
+    gn_tensor *from, *to, *factors;
+};
+
+/* The row of each element, as (images, places, 1): -1 where there is none. A coordinate that is NaN has any number, which
+ * must not be behind the last row. */
+static gn_tensor *rows_of(struct gni_scope *s, const struct tap *tap, gn_tensor *begins,
+                          const int64_t *sizes, int64_t rows)
 {
-    gn_tensor *numbers[TAPS_ALL], *weights[TAPS_ALL], *image = sampling->image, *made = NULL;
-    int64_t images = image->sizes[0], channels = image->sizes[1], all = images * places;
-    gn_tensor *begins = gni_binary(s, GN_OP_MULTIPLY, gni_of(gni_arange(s, images, image->device)),
-                                   gni_integer(elements));
+    gn_tensor *number = gni_scope_is_ok(s) ? gni_reshape(s, tap->number, 2, sizes) : NULL;
+    number = gni_binary(s, GN_OP_ADD, gni_of(number), gni_of(begins));
+    number = gni_binary(s, GN_OP_MINIMUM, gni_of(number), gni_integer(rows - 1));
+    if (tap->are_in != NULL && gni_scope_is_ok(s)) {
+        gn_tensor *are_in = gni_reshape(s, tap->are_in, 2, sizes);
+        number = gni_where(s, are_in, gni_of(number), gni_integer(-1));
+    }
+    return gni_unsqueeze(s, number, 2);
+}
+
+/* Tensors of `count` columns, side by side, as one dimension. */
+static gn_tensor *columns_join(struct gni_scope *s, int count, gn_tensor **columns)
+{
+    gn_tensor *made = gni_scope_is_ok(s) ? gni_cat(s, count, columns, 2) : NULL;
+    return gni_scope_is_ok(s) ? gni_reshape(s, made, 1, &made->count) : NULL;
+}
+
+static struct pairs pairs_make(struct gni_scope *s, const struct sampling *sampling,
+                               const struct taps *axes, int count, int64_t elements, int64_t places)
+{
+    gn_tensor *numbers[TAPS_ALL], *weights[TAPS_ALL];
+    gn_device *device = sampling->image->device;
+    int64_t images = sampling->image->sizes[0], all = images * places;
+    gn_tensor *begins =
+        gni_binary(s, GN_OP_MULTIPLY, gni_of(gni_arange(s, images, device)), gni_integer(elements));
     begins = gni_unsqueeze(s, begins, 1);
-    for (int i = 0; i < count && gni_scope_is_ok(s); i++) {
+    for (int i = 0; i < count; i++) {
         struct tap tap = tap_of(s, sampling, axes, i);
-        if (!gni_scope_is_ok(s))
-            return NULL;
-        gn_tensor *number = gni_reshape(s, tap.number, 2, (int64_t[]){images, places});
-        number = gni_binary(s, GN_OP_ADD, gni_of(number), gni_of(begins));
-        if (tap.are_in != NULL && gni_scope_is_ok(s)) {
-            gn_tensor *are_in = gni_reshape(s, tap.are_in, 2, (int64_t[]){images, places});
-            number = gni_where(s, are_in, gni_of(number), gni_integer(-1));
-        }
-        numbers[i] = gni_unsqueeze(s, number, 2);
+        numbers[i] = rows_of(s, &tap, begins, (const int64_t[]){images, places}, images * elements);
         weights[i] = gni_scope_is_ok(s)
                          ? gni_reshape(s, tap.weight, 3, (int64_t[]){images, places, 1})
                          : NULL;
     }
-    const int64_t pairs = all * count, spread[] = {all, count};
-    gn_tensor *to = gni_unsqueeze(s, gni_arange(s, all, image->device), 1);
-    to = gni_scope_is_ok(s) ? gni_expand(s, to, 2, spread) : NULL;
-    to = gni_scope_is_ok(s) ? gni_reshape(s, to, 1, &pairs) : NULL;
-    gn_tensor *from = gni_scope_is_ok(s) ? gni_cat(s, count, numbers, 2) : NULL;
-    gn_tensor *factors = gni_scope_is_ok(s) ? gni_cat(s, count, weights, 2) : NULL;
-    from = gni_scope_is_ok(s) ? gni_reshape(s, from, 1, &pairs) : NULL;
-    factors = gni_scope_is_ok(s) ? gni_reshape(s, factors, 1, &pairs) : NULL;
-    gn_tensor *rows = gni_scope_is_ok(s)
-                          ? gni_reshape(s, image, 3, (int64_t[]){images, channels, elements})
-                          : NULL;
+    gn_tensor *to = gni_unsqueeze(s, gni_arange(s, all, device), 1);
+    to = gni_scope_is_ok(s) ? gni_expand(s, to, 2, (int64_t[]){all, count}) : NULL;
+    to = gni_scope_is_ok(s) ? gni_reshape(s, to, 1, (int64_t[]){all * count}) : NULL;
+    return (struct pairs){columns_join(s, count, numbers), to, columns_join(s, count, weights)};
+}
+
+/* The same by sums of rows: all taps of a place are added at once. */
+static gn_tensor *sample_by_rows(struct gni_scope *s, const struct sampling *sampling,
+                                 const struct taps *axes, int count, int64_t elements,
+                                 int64_t places)
+{
+    gn_tensor *rows = sampling->image, *made = NULL;
+    int64_t images = rows->sizes[0], channels = rows->sizes[1];
+    struct pairs pairs = pairs_make(s, sampling, axes, count, elements, places);
+    if (gni_scope_is_ok(s))
+        rows = gni_reshape(s, rows, 3, (int64_t[]){images, channels, elements});
     rows = gni_transpose(s, rows, 1, 2);
     if (gni_scope_is_ok(s))
         rows = gni_reshape(s, rows, 2, (int64_t[]){images * elements, channels});
     if (gni_scope_is_ok(s))
-        s->status = gni_row_sums(rows, factors, from, to, all, &made);
+        s->status = gni_row_sums(rows, pairs.factors, pairs.from, pairs.to, images * places, &made);
     made = gni_scope_keep(s, s->status, made);
     if (gni_scope_is_ok(s))
         made = gni_reshape(s, made, 3, (int64_t[]){images, places, channels});

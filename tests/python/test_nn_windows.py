@@ -198,3 +198,17 @@ def test_grid_sample_of_many_channels_is_that_of_few(mode, padding, dtype):
         for a, b in zip(*found, strict=True):
             assert a.dtype == b.dtype == dtype and a.shape == b.shape
             assert (a - b).abs().max() <= near * max(1, b.abs().max().item())
+
+
+def test_grid_sample_of_coordinates_that_are_no_numbers():
+    """Whatever comes of it, nothing outside of the image is read."""
+    image = genesis.ones(2, 8, 3, 4)
+    grid = genesis.full((2, 5, 7, 2), float("nan"))
+    grid[:, :, ::2] = genesis.tensor([float("inf"), 0.5])
+    grid[:, 0] = genesis.tensor([0.0, float("nan")])
+    for padding in ("zeros", "border", "reflection"):
+        for mode in ("bilinear", "bicubic"):
+            made = functional.grid_sample(image, grid, mode, padding, align_corners=False)
+            assert made.shape == (2, 8, 5, 7) and (made.isnan() | (made.abs() <= 1.01)).all()
+    far = genesis.tensor([1e30, -1e30]).expand(2, 5, 7, 2)
+    assert not functional.grid_sample(image, far, align_corners=False).any()
