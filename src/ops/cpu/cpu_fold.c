@@ -53,8 +53,8 @@ struct job {
 /* The product of integers wraps around: it is that of numbers without a sign. */
 #define DEFINE(name, type, LEAST, MOST, PRODUCT, IS_NAN)                        \
     FOLD(name##_product, type, 1, PRODUCT)                                      \
-    FOLD(name##_maximum, type, LEAST, (b > a) | IS_NAN(b) ? b : a)              \
-    FOLD(name##_minimum, type, MOST, (b < a) | IS_NAN(b) ? b : a)               \
+    FOLD(name##_maximum, type, LEAST, ((b > a) | IS_NAN(b)) ? b : a)            \
+    FOLD(name##_minimum, type, MOST, ((b < a) | IS_NAN(b)) ? b : a)             \
     static void name##_fold(const struct job *job, int64_t first, int64_t last) \
     {                                                                           \
         if (job->op == GN_OP_MULTIPLY)                                          \
