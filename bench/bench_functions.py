@@ -89,7 +89,7 @@ def scattered(mode: str, rows: int, columns: int) -> Case:
     def call(m: Any, to: Any, x: Any, index: Any) -> Any:
         return to.scatter_reduce(0, index, x, mode)
 
-    return Case(f"scatter_reduce {mode} {rows} x {columns}", make, call)
+    return Case(f"scatter_reduce {mode} {rows} x {columns}", make, call, 2)
 
 
 def sampled(mode: str, side: int) -> Case:

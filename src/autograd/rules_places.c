@@ -183,6 +183,46 @@ void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
         gradients[1] = places_get(frame->scope, given, places, &indices);
 }
 
+/* ---- largest and smallest elements ------------------------------------------------------------- */
+
+/* Where the rows themselves are the result: not where they were left out. */
+static gn_tensor *rows_are_result(const struct gni_rule_frame *frame, gn_tensor *places)
+{
+    const struct gni_fold_details *details = frame->node->details;
+    struct gni_scope *s = frame->scope;
+    gn_tensor *rows = frame->inputs[0].tensor, *result = frame->results[0];
+    gn_tensor *are_same = gni_binary(s, GN_OP_EQUAL, gni_of(rows), gni_of(result));
+    if (details->has_self || !gni_scope_is_ok(s))
+        return are_same;
+    const gn_scalar yes = {.kind = GN_BOOL, .integer = 1};
+    gn_tensor *are_own = gni_full(s, yes, GN_BOOL, rows->ndim, rows->sizes, rows->device);
+    gni_index_put_at(s, are_own, places, (gn_operand){.scalar = {.kind = GN_BOOL}}, false);
+    return gni_binary(s, GN_OP_LOGICAL_AND, gni_of(are_same), gni_of(are_own));
+}
+
+/* All that are equal to the result share its gradient. */
+void gni_fold_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    gn_tensor *values = frame->inputs[1].tensor, *places = frame->inputs[2].tensor;
+    gn_tensor *result = frame->results[0], *given = gni_wide(s, frame->given[0]);
+    gn_tensor *taken = gni_index_select(s, result, 0, places);
+    gn_tensor *are_values = gni_binary(s, GN_OP_EQUAL, gni_of(values), gni_of(taken));
+    gn_tensor *are_rows = rows_are_result(frame, places);
+    if (!gni_scope_is_ok(s))
+        return;
+    gn_dtype dtype = given->dtype;
+    gn_tensor *counts = gni_cast(s, are_rows, dtype), *ones = gni_cast(s, are_values, dtype);
+    if (gni_scope_is_ok(s))
+        gni_index_put_at(s, counts, places, gni_of(ones), true);
+    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(given), gni_of(counts));
+    if ((frame->needed & 1) != 0)
+        gradients[0] = gni_where(s, are_rows, gni_of(share), gni_integer(0));
+    if ((frame->needed & 2) != 0)
+        gradients[1] =
+            gni_where(s, are_values, gni_of(gni_index_select(s, share, 0, places)), gni_integer(0));
+}
+
 /* ---- sums of rows ------------------------------------------------------------------------------ */
 
 /* Rows that are named; what stands for those that are left out is one of them. */

@@ -5,6 +5,7 @@
 #include "ops/backend.h"
 #include "ops/functions.h"
 #include "ops/recorder.h"
+#include "ops/scatter_fold.h"
 #include "tensor/tape.h"
 
 #include "tensor/shape.h"
@@ -141,34 +142,6 @@ static void values_fold(struct gni_scope *s, gn_op op, gn_tensor **places, gn_te
     *values = gni_index_at(s, folded, is_last);
 }
 
-/* Whether the backend folds values, none of which needs a gradient. */
-static bool can_fold(const gn_tensor *target, const gn_tensor *src)
-{
-    return gni_backend_get(target->device)->fold != NULL && src->device == target->device &&
-           !gni_is_taped(target) && !gni_is_taped(src);
-}
-
-/* Values become one with those of rows by the backend, one after the other; returns the rows as they are then. */
-static gn_tensor *rows_fold(struct gni_scope *s, gn_op op, gn_tensor *row, gn_tensor *places,
-                            gn_tensor *values, bool has_self)
-{
-    gn_dtype dtype = gni_scope_is_ok(s) ? row->dtype : GN_FLOAT32;
-    gn_tensor *made = gni_wide(s, row), *all[] = {made, places, gni_wide(s, values)};
-    if (made == row)
-        all[0] = made = gni_clone(s, row);
-    for (int i = 0; i < 3 && gni_scope_is_ok(s); i++) {
-        gn_tensor *whole = NULL;
-        s->status = gni_tensor_compact(all[i], &whole);
-        all[i] = gni_scope_keep(s, s->status, whole);
-        if (gni_scope_is_ok(s))
-            s->status = gni_tensor_flush(all[i]);
-    }
-    if (!gni_scope_is_ok(s))
-        return NULL;
-    gni_backend_get(row->device)->fold(op, all[0], all[1], all[2], has_self);
-    return gni_cast(s, all[0], dtype);
-}
-
 /* Products, largest and smallest ones. `src` is cut to the index already. */
 static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor *index,
                       gn_tensor *src, gn_op op, bool has_self)
@@ -185,10 +158,16 @@ static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor
         row = gni_reshape(s, target, 1, &target->count);
         places = flat_places(s, target, dim, index);
     }
-    if (gni_scope_is_ok(s) && can_fold(target, src)) {
-        row = rows_fold(s, op, row, places, values, has_self);
+    if (gni_scope_is_ok(s) && gni_can_scatter_fold(op, target, src)) {
+        gn_tensor *made = NULL;
+        if (gni_is_taped(row) || gni_is_taped(values)) /* its gradient needs what is written to */
+            row = gni_clone(s, row);
+        if (!gni_scope_is_ok(s))
+            return;
+        s->status = gni_scatter_fold(op, row, values, places, has_self, &made);
+        made = gni_scope_keep(s, s->status, made);
         if (gni_scope_is_ok(s))
-            gni_assign(s, whole, gni_of(gni_view(s, row, whole->ndim, whole->sizes)));
+            gni_assign(s, whole, gni_of(gni_view(s, made, whole->ndim, whole->sizes)));
         return;
     }
     if (op == GN_OP_MULTIPLY)
@@ -288,7 +267,7 @@ static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
     if (!gni_scope_is_ok(s))
         return;
-    if (!is_sum && index->count > 0 && can_fold(target, src) &&
+    if (!is_sum && index->count > 0 && gni_can_scatter_fold(op, target, src) &&
         is_inside(s, target, at, index, src)) {
         fold_into(s, target, at, index, values_cut(s, src, index), op, has_self);
         return;

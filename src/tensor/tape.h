@@ -58,6 +58,7 @@ enum gni_rule {
     GNI_RULE_PLACES,   /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_FOLD, /* struct gni_fold_details: rows, values and places; the largest or the smallest */
     GNI_RULE_ROW_SUMS,    /* none: a matrix, factors or a number, and which row goes to which */
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
     GNI_RULE_STANDARDIZE, /* struct gni_standardize_details: rows over their deviation, and 1 over that */
@@ -164,6 +165,10 @@ struct gni_places_details {
     bool is_accumulated; /* of GNI_RULE_PUT: the value is added */
     int key_count;
     gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
+};
+
+struct gni_fold_details {
+    bool has_self; /* the rows count, too */
 };
 
 struct gni_linalg_details {

@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import genesis
+from genesis.autograd import gradcheck, gradgradcheck
 
 DTYPES = [
     "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
@@ -101,6 +102,42 @@ def test_scatter_reduce_of_many_values(reduce, dtype):
                 )
                 numpy.testing.assert_array_equal(made.numpy(), wide.astype(dtype))
     genesis.cpu.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("is_by_rows", [True, False])
+def test_gradients_of_scatter_reduce(reduce, include_self, is_by_rows):
+    rng = numpy.random.default_rng(8)
+    x = genesis.tensor(rng.permutation(20).reshape(5, 4) / 4.0).requires_grad_()
+    v = genesis.tensor(rng.permutation(24).reshape(6, 4) / 4.0 + 0.1).requires_grad_()
+    index = genesis.tensor(rng.integers(0, 4, (6, 1 if is_by_rows else 4))).expand(6, 4)
+
+    def call(x, v):
+        return (x * 1).scatter_reduce_(0, index, v, reduce, include_self=include_self)
+
+    assert gradcheck(call, (x, v)) and gradgradcheck(call, (x, v))
+    if reduce == "prod":
+        return
+    found = genesis.autograd.grad(call(x, v).sum(), [x, v])
+    halves = [one.detach().bfloat16().requires_grad_() for one in (x, v)]
+    rough = genesis.autograd.grad(call(*halves).float().sum(), halves)
+    assert rough[0].dtype == genesis.bfloat16
+    for a, b in zip(found, rough, strict=True):
+        assert abs(a.sum() - b.double().sum()) < 0.5
+
+
+def test_equal_elements_share_the_gradient_of_the_largest():
+    x = genesis.tensor([1.0, 5.0, 2.0, float("nan")], requires_grad=True)
+    v = genesis.tensor([5.0, 3.0, 5.0, 7.0, 1.0, -numpy.inf], requires_grad=True)
+    index = genesis.tensor([1, 0, 1, 0, 3, 2])
+    for include_self, own in ((True, 1 / 3), (False, 1 / 2)):
+        made = x.scatter_reduce(0, index, v, "amax", include_self=include_self)
+        of_x, of_v = genesis.autograd.grad(made[:3].sum(), [x, v])
+        self_at_1 = own if include_self else 0
+        first = 1 if include_self else 0
+        assert of_x.tolist() == pytest.approx([0, self_at_1, first, 0])
+        assert of_v.tolist() == pytest.approx([own, 0, own, 1, 0, 1 - first])
 
 
 def test_scatter_reduce_of_what_it_writes_to():
