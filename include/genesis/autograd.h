@@ -28,19 +28,22 @@ GN_API bool gn_tensor_requires_gradient(const gn_tensor *tensor);
 /* Whether no operation that is kept has made it. */
 GN_API bool gn_tensor_is_leaf(const gn_tensor *tensor);
 
-/* Of a leaf. GN_ERROR_TYPE for integers, GN_ERROR_INVALID_ARGUMENT for a tensor that operations have made. */
+/* Of a leaf, which keeps the gradient that it has. GN_ERROR_TYPE for integers, GN_ERROR_INVALID_VALUE for a tensor that
+ * operations have made. */
 GN_API gn_status gn_tensor_set_requires_gradient(gn_tensor *tensor, bool is_required) GN_NODISCARD;
 
 /* What gn_backward() has summed up for a leaf: a new reference, or NULL where there is none yet. */
 GN_API gn_status gn_tensor_get_gradient(gn_tensor *tensor, gn_tensor **gradient) GN_NODISCARD;
 
-/* Replaces it; NULL: there is none. It has the leaf's type, shape and device. */
+/* Replaces it; NULL: there is none. It has the leaf's type, shape and device. A leaf that requires no gradient can be
+ * given one, too. */
 GN_API gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient) GN_NODISCARD;
 
 /* A tensor of the same memory that needs no gradient. */
 GN_API gn_status gn_tensor_detach(gn_tensor *tensor, gn_tensor **detached) GN_NODISCARD;
 
-/* The tensor itself needs no gradient any more, and forgets how it was made. GN_ERROR_UNSUPPORTED for a view. */
+/* The tensor itself needs no gradient any more, forgets how it was made, and keeps the gradient that it has.
+ * GN_ERROR_UNSUPPORTED for a view. */
 GN_API gn_status gn_tensor_forget_gradient(gn_tensor *tensor) GN_NODISCARD;
 
 /* The name of the operation that made a tensor, such as "exp"; NULL for a leaf. Static memory. */

@@ -224,7 +224,7 @@ GN_API gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result) 
 /* The order of elements in memory, which PyTorch calls memory format. */
 typedef enum gn_memory_format {
     GN_FORMAT_CONTIGUOUS,
-    GN_FORMAT_PRESERVE,         /* the one that the tensor has; contiguous if it has none of them */
+    GN_FORMAT_PRESERVE,         /* the order of the tensor itself, without gaps */
     GN_FORMAT_CHANNELS_LAST,    /* of 4 dimensions N, C, H, W: in memory N, H, W, C */
     GN_FORMAT_CHANNELS_LAST_3D, /* of 5 dimensions N, C, D, H, W: in memory N, D, H, W, C */
 } gn_memory_format;
@@ -237,6 +237,13 @@ GN_API bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format forma
 /* The tensor itself if it has the format and need not be copied, else a copy. */
 GN_API gn_status gn_tensor_to_format(gn_tensor *tensor, gn_memory_format format, bool is_copied,
                                      gn_tensor **result) GN_NODISCARD;
+
+/* gn_cast() and gn_tensor_to() with a result in the order of the tensor: GN_FORMAT_PRESERVE. A tensor without gaps keeps its
+ * strides. */
+GN_API gn_status gn_cast_in_order(gn_tensor *tensor, gn_dtype dtype,
+                                  gn_tensor **result) GN_NODISCARD;
+GN_API gn_status gn_tensor_to_in_order(gn_tensor *tensor, gn_device *device,
+                                       gn_tensor **result) GN_NODISCARD;
 
 /* A tensor whose elements are not set. */
 GN_API gn_status gn_tensor_create_format(gn_dtype dtype, int ndim, const int64_t *sizes,

@@ -142,6 +142,8 @@ void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_fold_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_row_sums_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* rules_windows.c */
 void gni_convolution_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);

@@ -404,7 +404,40 @@ static gn_status leaf_make(gn_tensor *tensor)
     bool has_aliases = storage != NULL && (uint32_t)atomic_load(&storage->references) > 1;
     if (status == GN_OK && has_aliases && (status = gni_aliases_begin(tensor)) != GN_OK)
         tensor_forget(tensor);
+    if (status == GN_OK) {
+        gni_record_of(tensor)->gradient = tensor->idle_gradient;
+        tensor->idle_gradient = NULL;
+    }
     return status;
+}
+
+/* The tensor requires no gradient any more, and keeps the one that it has: TA4. */
+static void record_end(gn_tensor *tensor)
+{
+    struct gni_record *record = gni_record_of(tensor);
+    gni_lock_take(&record->node->lock);
+    gn_tensor *gradient = record->gradient;
+    record->gradient = NULL;
+    gni_lock_give(&record->node->lock);
+    tensor_forget(tensor);
+    if (gradient == NULL)
+        return;
+    gn_tensor_release(tensor->idle_gradient);
+    tensor->idle_gradient = gradient;
+}
+
+/* Whether it looks as the gradient of a tensor must. */
+static gn_status gradient_check(const gn_tensor *tensor, const gn_tensor *gradient)
+{
+    if (gradient->dtype == tensor->dtype && gradient->device == tensor->device &&
+        gni_shape_is_equal(gradient->ndim, gradient->sizes, tensor->ndim, tensor->sizes))
+        return GN_OK;
+    return gni_error(
+        GN_ERROR_INVALID_VALUE,
+        "the gradient of a tensor of %s and shape %s is no tensor of %s and "
+        "shape %s",
+        gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
+        gni_dtypes[gradient->dtype].name, gni_shape_text(gradient->ndim, gradient->sizes).text);
 }
 
 gn_status gn_tensor_set_requires_gradient(gn_tensor *tensor, bool is_required)
@@ -419,13 +452,15 @@ gn_status gn_tensor_set_requires_gradient(gn_tensor *tensor, bool is_required)
     if (is_required == gn_tensor_requires_gradient(tensor))
         return GN_OK;
     if (!is_required) {
-        tensor_forget(tensor);
+        record_end(tensor);
         gni_aliases_forget(tensor);
         return GN_OK;
     }
     if (gni_dtypes[tensor->dtype].kind != GNI_KIND_FLOATING)
         return gni_error(GN_ERROR_TYPE, "a tensor of %s has no gradient: only floating types have",
                          gni_dtypes[tensor->dtype].name);
+    if (tensor->idle_gradient != NULL)
+        GN_TRY(gradient_check(tensor, tensor->idle_gradient));
     return leaf_make(tensor);
 }
 
@@ -434,8 +469,12 @@ gn_status gn_tensor_get_gradient(gn_tensor *tensor, gn_tensor **gradient)
     GN_CHECK_ARGUMENT(tensor != NULL && gradient != NULL, "tensor and gradient must not be NULL");
     struct gni_record *record = gni_record_of(tensor);
     *gradient = NULL;
-    if (record == NULL)
+    if (record == NULL) {
+        if (tensor->idle_gradient != NULL)
+            gn_tensor_retain(tensor->idle_gradient);
+        *gradient = tensor->idle_gradient;
         return GN_OK;
+    }
     gni_lock_take(&record->node->lock);
     if (record->gradient != NULL) {
         gn_tensor_retain(record->gradient);
@@ -475,33 +514,22 @@ static gn_status leaf_adapt(gn_tensor *tensor, const gn_tensor *other)
                                      "another dtype, device or shape: set grad to None first");
 }
 
-/* Whether it looks as the gradient of a tensor must. */
-static gn_status gradient_check(const gn_tensor *tensor, const gn_tensor *gradient)
-{
-    if (gradient->dtype == tensor->dtype && gradient->device == tensor->device &&
-        gni_shape_is_equal(gradient->ndim, gradient->sizes, tensor->ndim, tensor->sizes))
-        return GN_OK;
-    return gni_error(
-        GN_ERROR_INVALID_VALUE,
-        "the gradient of a tensor of %s and shape %s is no tensor of %s and "
-        "shape %s",
-        gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
-        gni_dtypes[gradient->dtype].name, gni_shape_text(gradient->ndim, gradient->sizes).text);
-}
-
 gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_CHECK_ARGUMENT(tensor != gradient, "a tensor cannot be its own gradient");
     struct gni_record *record = gni_record_of(tensor);
-    if (record == NULL && gradient == NULL)
-        return GN_OK;
-    if (record == NULL || !record->is_kept)
+    if (record != NULL && !record->is_kept)
         return gni_error(GN_ERROR_INVALID_VALUE,
-                         "only a leaf that needs a gradient, or a tensor that retains its own, can "
-                         "be given one");
+                         "only a leaf, or a tensor that retains its gradient, can be given one");
     if (gradient != NULL) {
         GN_TRY(gradient_check(tensor, gradient));
         gn_tensor_retain(gradient);
+    }
+    if (record == NULL) {
+        gn_tensor_release(tensor->idle_gradient);
+        tensor->idle_gradient = gradient;
+        return GN_OK;
     }
     gni_lock_take(&record->node->lock);
     gn_tensor *before = record->gradient;
@@ -572,7 +600,7 @@ gn_status gn_tensor_forget_gradient(gn_tensor *tensor)
         return gni_error(GN_ERROR_UNSUPPORTED,
                          "other tensors are views of the same memory: use detach()");
     if (tensor->gradient != NULL)
-        tensor_forget(tensor);
+        record_end(tensor);
     if (gni_tensor_aliases(tensor) != NULL)
         gni_aliases_end(tensor);
     return GN_OK;

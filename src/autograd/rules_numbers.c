@@ -415,6 +415,8 @@ unsigned gni_rule_saves(enum gni_rule rule, const void *details, unsigned saves,
 {
     if (rule == GNI_RULE_MATMUL || (rule == GNI_RULE_CONVOLUTION && saves != 0))
         return other_of(needed & 3);
+    if (rule == GNI_RULE_ROW_SUMS)
+        return 12 | other_of(needed & 3);
     if (rule != GNI_RULE_ELEMENTWISE)
         return saves;
     switch (((const struct gni_elementwise_details *)details)->op) {
@@ -454,6 +456,8 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},
         [GNI_RULE_PLACES_BACK] = {.call = gni_places_back_gradient, .saves = ~1U},
         [GNI_RULE_PUT] = {.call = gni_put_gradient, .saves = ~3U},
+        [GNI_RULE_FOLD] = {.call = gni_fold_gradient, .saves = 7, .saves_result = 1},
+        [GNI_RULE_ROW_SUMS] = {.call = gni_row_sums_gradient, .saves = 15},
         [GNI_RULE_STANDARDIZE] = {.call = standardize_gradient, .saves_result = 3},
         [GNI_RULE_CLASS_LOSS] = {.call = gni_class_loss_gradient, .saves = 7, .saves_result = 2},
         [GNI_RULE_BINARY_LOSS] = {.call = gni_binary_loss_gradient, .saves = 3},

@@ -4,6 +4,7 @@
  * Taking elements and adding them to a tensor of 0 are each other's gradients.
  */
 #include "autograd/autograd.h"
+#include "ops/row_sums.h"
 
 #include <stddef.h>
 
@@ -180,4 +181,77 @@ void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
         gradients[0] = places->is_accumulated ? given : places_clear(frame, given, &indices);
     if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
         gradients[1] = places_get(frame->scope, given, places, &indices);
+}
+
+/* ---- largest and smallest elements ------------------------------------------------------------- */
+
+/* Where the rows themselves are the result: not where they were left out. */
+static gn_tensor *rows_are_result(const struct gni_rule_frame *frame, gn_tensor *places)
+{
+    const struct gni_fold_details *details = frame->node->details;
+    struct gni_scope *s = frame->scope;
+    gn_tensor *rows = frame->inputs[0].tensor, *result = frame->results[0];
+    gn_tensor *are_same = gni_binary(s, GN_OP_EQUAL, gni_of(rows), gni_of(result));
+    if (details->has_self || !gni_scope_is_ok(s))
+        return are_same;
+    const gn_scalar yes = {.kind = GN_BOOL, .integer = 1};
+    gn_tensor *are_own = gni_full(s, yes, GN_BOOL, rows->ndim, rows->sizes, rows->device);
+    gni_index_put_at(s, are_own, places, (gn_operand){.scalar = {.kind = GN_BOOL}}, false);
+    return gni_binary(s, GN_OP_LOGICAL_AND, gni_of(are_same), gni_of(are_own));
+}
+
+/* All that are equal to the result share its gradient. */
+void gni_fold_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    gn_tensor *values = frame->inputs[1].tensor, *places = frame->inputs[2].tensor;
+    gn_tensor *result = frame->results[0], *given = gni_wide(s, frame->given[0]);
+    gn_tensor *taken = gni_index_select(s, result, 0, places);
+    gn_tensor *are_values = gni_binary(s, GN_OP_EQUAL, gni_of(values), gni_of(taken));
+    gn_tensor *are_rows = rows_are_result(frame, places);
+    if (!gni_scope_is_ok(s))
+        return;
+    gn_dtype dtype = given->dtype;
+    gn_tensor *counts = gni_cast(s, are_rows, dtype), *ones = gni_cast(s, are_values, dtype);
+    if (gni_scope_is_ok(s))
+        gni_index_put_at(s, counts, places, gni_of(ones), true);
+    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(given), gni_of(counts));
+    if ((frame->needed & 1) != 0)
+        gradients[0] = gni_where(s, are_rows, gni_of(share), gni_integer(0));
+    if ((frame->needed & 2) != 0)
+        gradients[1] =
+            gni_where(s, are_values, gni_of(gni_index_select(s, share, 0, places)), gni_integer(0));
+}
+
+/* ---- sums of rows ------------------------------------------------------------------------------ */
+
+/* Rows that are named; what stands for those that are left out is one of them. */
+static gn_tensor *rows_named(struct gni_scope *s, gn_tensor *x, gn_tensor *rows)
+{
+    gn_tensor *named = gni_binary(s, GN_OP_MAXIMUM, gni_of(rows), gni_integer(0));
+    return gni_wide(s, gni_index_select(s, x, 0, named));
+}
+
+/* The product of the row that a pair reads and the gradient of the one that it goes to: of its factor. */
+static gn_tensor *factors_gradient(struct gni_scope *s, gn_tensor *source, gn_tensor *given,
+                                   gn_tensor *from, gn_tensor *to)
+{
+    gn_tensor *read = rows_named(s, source, from), *written = rows_named(s, given, to);
+    gn_tensor *products = gni_binary(s, GN_OP_MULTIPLY, gni_of(read), gni_of(written));
+    gn_tensor *sums = gni_reduce(s, GN_REDUCE_SUM, products, 2, false);
+    gn_tensor *least = gni_binary(s, GN_OP_MINIMUM, gni_of(from), gni_of(to));
+    gn_tensor *is_counted = gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(least), gni_integer(0));
+    return gni_where(s, is_counted, gni_of(sums), gni_integer(0));
+}
+
+void gni_row_sums_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    gn_tensor *given = frame->given[0], *factors = frame->inputs[1].tensor, *made = NULL;
+    gn_tensor *from = frame->inputs[2].tensor, *to = frame->inputs[3].tensor;
+    if ((frame->needed & 1) != 0) {
+        gn_status status = gni_row_sums(given, factors, to, from, frame->likes[0]->sizes[0], &made);
+        gradients[0] = gni_scope_keep(frame->scope, status, made);
+    }
+    if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
+        gradients[1] = factors_gradient(frame->scope, frame->inputs[0].tensor, given, from, to);
 }

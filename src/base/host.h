@@ -40,7 +40,7 @@ void *gni_host_realloc(void *block, size_t size) GN_NODISCARD;
 void gni_host_free(void *block);
 
 enum {
-    GNI_HOST_KEPT = 400,
+    GNI_HOST_KEPT = 416,
 };
 
 /*

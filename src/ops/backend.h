@@ -130,6 +130,17 @@ struct gni_backend {
     gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
                               gn_tensor *indices);
 
+    /* (optional, both or none) Sums of rows that are named, and their largest elements: src/ops/row_sums.h. Tensors are
+     * contiguous and computed; factors, which may be NULL, have the result's type. Results have elements. */
+    void (*row_sums)(gn_tensor *source, gn_tensor *factors, gn_tensor *from, gn_tensor *to,
+                     gn_tensor *result);
+    void (*row_maxima)(gn_tensor *source, gn_tensor *from, gn_tensor *to, gn_tensor *chosen);
+
+    /* (optional) Rows of the first dimension become products, largest or smallest elements (by `op`: MULTIPLY, MAXIMUM or
+     * MINIMUM; NaN wins) of themselves, if has_self, and of all values with their place. Tensors are contiguous, computed,
+     * and have elements; the type is no half. NULL: values are sorted by their places. */
+    void (*fold)(gn_op op, gn_tensor *rows, gn_tensor *places, gn_tensor *values, bool has_self);
+
     bool has_half_products; /* products of halves are several times faster than those of float32 */
 
     /* ---- keys; work is submitted to the current stream ---- */

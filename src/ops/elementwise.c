@@ -10,6 +10,7 @@
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/loops.h"
 #include "ops/explain.h"
+#include "ops/memory_format.h"
 #include "ops/move.h"
 
 #include <math.h>
@@ -448,8 +449,10 @@ static gn_status elementwise_into_run(gn_op op, const gn_operand *operands, gn_t
 
 static struct gni_typing typing_of_cast(gn_dtype dtype)
 {
-    return (struct gni_typing){
-        .is_identity = true, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
+    return (struct gni_typing){.is_identity = true,
+                               .is_copy = true,
+                               .computing = gni_dtypes[dtype].compute,
+                               .dtype = dtype};
 }
 
 /* Whether a tensor has few elements, on the host, in memory. */
@@ -460,9 +463,15 @@ static bool is_few(const gn_tensor *tensor)
 }
 
 /* A copy of few elements, at once. */
-static gn_status small_copy(const gn_tensor *tensor, gn_tensor **result)
+static gn_status small_copy(const gn_tensor *tensor, bool is_in_order, gn_tensor **result)
 {
+    int order[GN_DIMENSIONS_MAX];
+    int64_t strides[GN_DIMENSIONS_MAX];
     GN_TRY(gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, tensor->device, result));
+    if (is_in_order) {
+        gni_order_preserve(tensor, order, strides);
+        gni_tensor_set_layout(*result, tensor->ndim, tensor->sizes, strides);
+    }
     gni_copy_strided(gni_tensor_data(*result), (*result)->strides, gni_tensor_data(tensor),
                      tensor->strides, tensor->ndim, tensor->sizes, gni_dtype_size(tensor->dtype));
     return GN_OK;
@@ -498,26 +507,38 @@ static gn_status small_assign(gn_tensor *out, const gn_operand *value)
     return GN_OK;
 }
 
-static gn_status cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+static gn_status cast(gn_tensor *tensor, gn_dtype dtype, bool is_in_order, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
     if (tensor->dtype == dtype && is_few(tensor))
-        return small_copy(tensor, result);
+        return small_copy(tensor, is_in_order, result);
     struct gni_typing typing = typing_of_cast(dtype);
+    typing.is_copy = !is_in_order;
     struct gni_shape shape = shape_of(tensor);
     return gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape, tensor->count,
                       tensor->device, result);
 }
 
-gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+static gn_status cast_taped(gn_tensor *tensor, gn_dtype dtype, bool is_in_order, gn_tensor **result)
 {
     bool is_taped = gni_tape_enter(tensor);
-    gn_status status = cast(tensor, dtype, result);
+    gn_status status = cast(tensor, dtype, is_in_order, result);
     if (!is_taped)
         return status;
     return gni_tape_leave_one(status, GNI_RULE_CAST, "cast", tensor, result, NULL, 0);
+}
+
+gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+{
+    return cast_taped(tensor, dtype, false, result);
+}
+
+gn_status gn_cast_in_order(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    return cast_taped(tensor, dtype, !tensor->is_contiguous, result);
 }
 
 /* A value that is one for each row, and waits, is given to all columns by an operation, which will be in its program. A view

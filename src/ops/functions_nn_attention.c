@@ -4,6 +4,9 @@
  * Mask, softmax and rounding are one row program between the products. Which keys are not to be seen follows from comparing
  * places where the attention is causal: there is no mask in memory. The query is scaled, so that products of halves do not
  * overflow.
+ *
+ * Halves are rounded as seldom as possible. Where products of halves are no faster, all of it is computed in float32, and
+ * only the result is rounded. Elsewhere scores and weights are rounded once each, by the products.
  */
 #include "ops/backend.h"
 #include "ops/functions_nn.h"
@@ -229,6 +232,16 @@ static gn_tensor *attend_by_blocks(struct gni_scope *s, const struct attention *
     return gni_scope_is_ok(s) ? gni_cat(s, count, parts, parts[0]->ndim - 2) : NULL;
 }
 
+/* Halves become float32 where their products are made of float32 anyway. */
+static void attention_widen(struct gni_scope *s, struct attention *a)
+{
+    if (gni_backend_get(a->query->device)->has_half_products)
+        return;
+    a->query = gni_wide(s, a->query);
+    a->key = gni_wide(s, a->key);
+    a->value = gni_wide(s, a->value);
+}
+
 /* How many queries are a block; 0: all are one. What is dropped is drawn at once. */
 static int64_t block_size(const struct attention *a)
 {
@@ -245,10 +258,13 @@ static gn_status attention_call(const gn_argument *arguments, gn_results *result
     struct attention a = attention_take(&s, arguments);
     if (!gni_scope_is_ok(&s))
         return gni_scope_close(&s);
-    int64_t size = block_size(&a);
-    gn_tensor *made =
-        size > 0 ? attend_by_blocks(&s, &a, size) : attend(&s, &a, arguments[8].generator);
-    return gni_scope_give(&s, made, results);
+    gn_dtype dtype = a.query->dtype;
+    attention_widen(&s, &a);
+    int64_t size = gni_scope_is_ok(&s) ? block_size(&a) : 0;
+    gn_tensor *made = NULL;
+    if (gni_scope_is_ok(&s))
+        made = size > 0 ? attend_by_blocks(&s, &a, size) : attend(&s, &a, arguments[8].generator);
+    return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, dtype) : NULL, results);
 }
 
 /* ---- the table --------------------------------------------------------------------------------- */

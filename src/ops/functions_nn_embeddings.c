@@ -1,7 +1,10 @@
 /*
  * functions_nn_embeddings.c: genesis.nn.functional: rows of a table that indices name, alone or in bags.
  */
+#include "ops/backend.h"
 #include "ops/functions_nn.h"
+#include "ops/recorder.h"
+#include "ops/row_sums.h"
 
 #include <math.h>
 #include <string.h>
@@ -142,6 +145,29 @@ static enum mode mode_take(struct gni_scope *s, const char *mode)
     return MEAN;
 }
 
+/* The first one is 0, and each is at most the next one; `count` indices end the last bag. */
+static void starts_check(struct gni_scope *s, gn_tensor *starts, int64_t count)
+{
+    const int64_t one = 1;
+    if (!gni_scope_is_ok(s) || starts->count == 0)
+        return;
+    gn_scalar numbers[] = {{.kind = GN_INT64}, {.kind = GN_INT64, .integer = count}};
+    gn_tensor *first = gni_full(s, numbers[0], GN_INT64, 1, &one, starts->device);
+    gn_tensor *last = gni_full(s, numbers[1], GN_INT64, 1, &one, starts->device);
+    gn_tensor *lows = gni_cat(s, 2, (gn_tensor *[]){first, starts}, 0);
+    gn_tensor *highs = gni_cat(s, 2, (gn_tensor *[]){starts, last}, 0);
+    gn_tensor *is_less = gni_binary(s, GN_OP_LESS, gni_of(highs), gni_of(lows));
+    gn_tensor *is_wrong = gni_reduce(s, GN_REDUCE_ANY, is_less, 1, false);
+    gn_tensor *begin = gni_select(s, starts, 0, 0);
+    is_wrong = gni_binary(s, GN_OP_BITWISE_OR, gni_of(is_wrong),
+                          gni_of(gni_binary(s, GN_OP_NOT_EQUAL, gni_of(begin), gni_integer(0))));
+    if (gni_item(s, is_wrong).integer != 0)
+        gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
+                       "the first offset is 0, offsets ascend, and none is above the number of "
+                       "indices, %lld",
+                       (long long)count);
+}
+
 /* The bag of each index, from where bags begin. With `has_last` the last offset is the end of the last bag. */
 static void bags_by_offsets(struct gni_scope *s, struct bags *bags, gn_tensor *offsets,
                             bool has_last)
@@ -157,11 +183,10 @@ static void bags_by_offsets(struct gni_scope *s, struct bags *bags, gn_tensor *o
         return;
     bags->count = offsets->sizes[0] - has_last;
     gn_tensor *starts = gni_cast(s, gni_narrow(s, offsets, 0, 0, bags->count), GN_INT64);
-    if (bags->count > 0 && gni_item(s, gni_select(s, starts, 0, 0)).integer != 0)
-        gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "the first offset is 0");
-    gn_tensor *places = gni_arange(s, bags->flat->count, bags->flat->device);
-    gn_tensor *found = gni_searchsorted(s, starts, places, true);
-    bags->bag = gni_binary(s, GN_OP_SUBTRACT, gni_of(found), gni_integer(1));
+    int64_t count = bags->flat->count;
+    starts_check(s, starts, count);
+    gn_tensor *begun = gni_narrow(s, gni_bincount(s, starts, NULL, count), 0, 0, count);
+    bags->bag = gni_binary(s, GN_OP_SUBTRACT, gni_of(gni_cumsum(s, begun, 0)), gni_integer(1));
 }
 
 /* The bag of each index of rows of equal length. */
@@ -169,9 +194,9 @@ static void bags_by_rows(struct gni_scope *s, struct bags *bags, const gn_tensor
 {
     bags->count = input->sizes[0];
     bags->each = input->sizes[1];
-    gn_tensor *places = gni_arange(s, input->count, input->device);
-    bags->bag = gni_binary(s, GN_OP_FLOOR_DIVIDE, gni_of(places),
-                           gni_integer(input->sizes[1] > 0 ? input->sizes[1] : 1));
+    gn_tensor *numbers = gni_unsqueeze(s, gni_arange(s, bags->count, input->device), 1);
+    numbers = gni_expand(s, numbers, 2, input->sizes);
+    bags->bag = gni_reshape_values(s, numbers, 1, &input->count);
 }
 
 /* 1 for each index that counts, 0 for padding, as (indices, 1). */
@@ -258,6 +283,78 @@ static gn_tensor *bags_make(struct gni_scope *s, const struct bags *bags)
     return gni_binary(s, GN_OP_DIVIDE, gni_of(made), gni_of(counts));
 }
 
+/* ---- bags by sums of rows -------------------------------------------------------------------- */
+
+/* Whether the device adds rows, and the indices name some: what else they do, the other way finds out. */
+static bool is_by_row_sums(struct gni_scope *s, const struct bags *bags, const gn_tensor *weight)
+{
+    int64_t least = 0, most = 0;
+    const struct gni_backend *backend = gni_backend_get(weight->device);
+    if (!gni_scope_is_ok(s) || backend->row_sums == NULL || !gni_dtype_is_floating(weight->dtype) ||
+        bags->flat->device != weight->device || bags->flat->count == 0 ||
+        bags->flat->count > INT32_MAX)
+        return false;
+    s->status = gni_tensor_flush(bags->flat);
+    if (gni_scope_is_ok(s))
+        s->status = backend->range(bags->flat, &least, &most, NULL);
+    return gni_scope_is_ok(s) && least >= 0 && most < weight->sizes[0];
+}
+
+/* How many rows each bag has, as (bags, 1). */
+static gn_tensor *bags_count(struct gni_scope *s, const struct bags *bags)
+{
+    gn_tensor *bag = bags->bag;
+    if (bags->padding >= 0) {
+        gn_tensor *is_padding =
+            gni_binary(s, GN_OP_EQUAL, gni_of(bags->flat), gni_integer(bags->padding));
+        bag = gni_where(s, is_padding, gni_integer(bags->count), gni_of(bag));
+    }
+    gn_tensor *counts = gni_bincount(s, bag, NULL, bags->count);
+    return gni_unsqueeze(s, gni_narrow(s, counts, 0, 0, bags->count), 1);
+}
+
+/* The row with the largest element of each bag is found off the tape; its element is taken on it. */
+static gn_tensor *largest_by_rows(struct gni_scope *s, const struct bags *bags, gn_tensor *weight,
+                                  gn_tensor *from)
+{
+    gn_tensor *chosen = NULL, *made = NULL;
+    if (gni_scope_is_ok(s))
+        s->status = gni_row_maxima(weight, from, bags->bag, bags->count, &chosen);
+    chosen = gni_scope_keep(s, s->status, chosen);
+    gn_tensor *is_any = gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(chosen), gni_integer(0));
+    gn_tensor *place = gni_binary(s, GN_OP_MAXIMUM, gni_of(chosen), gni_integer(0));
+    if (gni_scope_is_ok(s))
+        s->status = gn_gather(weight, 0, place, &made);
+    made = gni_scope_keep(s, s->status, made);
+    return gni_where(s, is_any, gni_of(made), gni_integer(0));
+}
+
+static gn_tensor *bags_by_row_sums(struct gni_scope *s, const struct bags *bags, gn_tensor *weight,
+                                   gn_tensor *shares)
+{
+    gn_tensor *from = bags->flat, *made = NULL;
+    if (bags->padding >= 0) {
+        gn_tensor *is_padding =
+            gni_binary(s, GN_OP_EQUAL, gni_of(from), gni_integer(bags->padding));
+        from = gni_where(s, is_padding, gni_integer(-1), gni_of(from));
+    }
+    if (bags->mode == LARGEST)
+        return largest_by_rows(s, bags, weight, from);
+    if (shares != NULL)
+        shares = gni_reshape_values(s, shares, 1, &bags->flat->count);
+    if (gni_scope_is_ok(s))
+        s->status = gni_row_sums(weight, shares, from, bags->bag, bags->count, &made);
+    made = gni_scope_keep(s, s->status, made);
+    if (bags->mode == SUM)
+        return made;
+    gn_operand counts = gni_integer(bags->each);
+    if (bags->each == 0 || bags->padding >= 0)
+        counts = gni_of(gni_binary(s, GN_OP_MAXIMUM, gni_of(bags_count(s, bags)), gni_integer(1)));
+    return gni_binary(s, GN_OP_DIVIDE, gni_of(made), counts);
+}
+
+/* ---- the functions --------------------------------------------------------------------------- */
+
 static void bags_check(struct gni_scope *s, const gn_argument *a, const struct bags *bags)
 {
     const gn_tensor *input = a[0].operand.tensor, *shares = a[8].operand.tensor;
@@ -286,6 +383,20 @@ static void bags_check(struct gni_scope *s, const gn_argument *a, const struct b
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "scale_grad_by_freq is not for mode='max'");
 }
 
+/* Of rows that are taken one by one. */
+static gn_tensor *bags_by_taking(struct gni_scope *s, const gn_argument *a, struct bags *bags)
+{
+    gn_tensor *weight = a[1].operand.tensor;
+    bags->rows = gni_index_select(s, weight, 0, bags->flat);
+    bags->rows = gradient_adjust(s, bags->rows, bags->flat, weight, -1, gni_is_set(&a[5]));
+    if (a[8].is_given && gni_scope_is_ok(s)) {
+        gn_tensor *shares = gni_reshape_values(s, a[8].operand.tensor, 1, &bags->flat->count);
+        bags->rows = gni_binary(s, GN_OP_MULTIPLY, gni_of(gni_wide(s, bags->rows)),
+                                gni_of(gni_unsqueeze(s, gni_wide(s, shares), 1)));
+    }
+    return bags_make(s, bags);
+}
+
 static gn_status embedding_bag_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -301,14 +412,10 @@ static gn_status embedding_bag_call(const gn_argument *a, gn_results *results)
     else
         bags_by_rows(&s, &bags, input);
     renormalize(&s, weight, bags.flat, &a[3], &a[4]);
-    bags.rows = gni_index_select(&s, weight, 0, bags.flat);
-    bags.rows = gradient_adjust(&s, bags.rows, bags.flat, weight, -1, gni_is_set(&a[5]));
-    if (a[8].is_given) {
-        gn_tensor *shares = gni_reshape_values(&s, a[8].operand.tensor, 1, &input->count);
-        bags.rows = gni_binary(&s, GN_OP_MULTIPLY, gni_of(gni_wide(&s, bags.rows)),
-                               gni_of(gni_unsqueeze(&s, gni_wide(&s, shares), 1)));
-    }
-    gn_tensor *made = bags_make(&s, &bags);
+    bool is_by_frequency = gni_is_set(&a[5]) && gni_is_taped(weight);
+    gn_tensor *made = !is_by_frequency && is_by_row_sums(&s, &bags, weight)
+                          ? bags_by_row_sums(&s, &bags, weight, a[8].operand.tensor)
+                          : bags_by_taking(&s, a, &bags);
     return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, weight->dtype) : NULL,
                           results);
 }

@@ -2,16 +2,21 @@
  * functions_nn_grids.c: genesis.nn.functional: images at places that a grid says, and grids of affine maps.
  *
  * Coordinates of a grid go from -1 to 1, the last dimension of the image first. An element of the result is a sum of a few
- * elements of the image ("taps"), which are taken by their place in a row for each channel.
+ * elements of the image ("taps"). They are sums of rows that have the channels of an element (row_sums.h); where a device
+ * has no such sums, or there are few channels, each tap is taken by its place in a row for each channel.
  */
+#include "ops/backend.h"
 #include "ops/functions.h"
 #include "ops/pooling.h"
+#include "ops/row_sums.h"
 
 #include <string.h>
 
 enum {
     AXES_MOST = 3,
     TAPS_MOST = 4, /* along an axis */
+    ROW_LEAST = 8, /* channels: fewer are no rows that it pays to add */
+    TAPS_ALL = 16, /* of all axes: cubic ones are two, and others have 2 taps */
 };
 
 enum padding {
@@ -139,24 +144,40 @@ static gn_tensor *joined(struct gni_scope *s, gn_op op, gn_tensor *a, gn_tensor 
     return a == NULL ? b : b == NULL ? a : gni_binary(s, op, gni_of(a), gni_of(b));
 }
 
-/* One tap of each axis: elements of all channels at the places, weighted. `rows`: images x channels x elements. */
-static gn_tensor *part_of(struct gni_scope *s, const struct sampling *sampling,
-                          const struct taps *axes, const int *which, gn_tensor *rows,
-                          int64_t places)
+/* One tap of each axis: which elements, whether there are such (NULL: always), and the weights, for all images and places. */
+struct tap {
+    gn_tensor *number, *are_in, *weight;
+};
+
+/* Tap number `index` of all that the axes make together. */
+static struct tap tap_of(struct gni_scope *s, const struct sampling *sampling,
+                         const struct taps *axes, int index)
 {
-    gn_tensor *number = NULL, *are_in = NULL, *weight = NULL, *taken = NULL;
-    const int64_t images = rows->sizes[0], sizes[] = {images, rows->sizes[1], places};
+    struct tap tap = {NULL, NULL, NULL};
+    int which[AXES_MOST], rest = index;
+    for (int a = 0; a < sampling->count; a++) {
+        which[a] = rest % axes[a].count;
+        rest /= axes[a].count;
+    }
     for (int a = sampling->count - 1; a >= 0 && gni_scope_is_ok(s); a--) {
         const struct taps *taps = &axes[a];
         int64_t size = sampling->image->sizes[sampling->image->ndim - 1 - a];
-        if (number != NULL)
-            number = gni_binary(s, GN_OP_MULTIPLY, gni_of(number), gni_integer(size));
-        number = joined(s, GN_OP_ADD, number, taps->numbers[which[a]]);
-        are_in = joined(s, GN_OP_LOGICAL_AND, are_in, taps->are_in[which[a]]);
-        weight = joined(s, GN_OP_MULTIPLY, weight, taps->weights[which[a]]);
+        if (tap.number != NULL)
+            tap.number = gni_binary(s, GN_OP_MULTIPLY, gni_of(tap.number), gni_integer(size));
+        tap.number = joined(s, GN_OP_ADD, tap.number, taps->numbers[which[a]]);
+        tap.are_in = joined(s, GN_OP_LOGICAL_AND, tap.are_in, taps->are_in[which[a]]);
+        tap.weight = joined(s, GN_OP_MULTIPLY, tap.weight, taps->weights[which[a]]);
     }
+    return tap;
+}
+
+/* Elements of all channels at the places, weighted. `rows`: images x channels x elements. */
+static gn_tensor *part_of(struct gni_scope *s, struct tap tap, gn_tensor *rows, int64_t places)
+{
+    gn_tensor *number = tap.number, *are_in = tap.are_in, *weight = tap.weight, *taken = NULL;
     if (!gni_scope_is_ok(s))
         return NULL;
+    const int64_t images = rows->sizes[0], sizes[] = {images, rows->sizes[1], places};
     number = gni_reshape(s, number, 3, (int64_t[]){images, 1, places});
     number = gni_scope_is_ok(s) ? gni_expand(s, number, 3, sizes) : NULL;
     gn_status status = gni_scope_is_ok(s) ? gn_gather(rows, 2, number, &taken) : s->status;
@@ -169,6 +190,89 @@ static gn_tensor *part_of(struct gni_scope *s, const struct sampling *sampling,
         return NULL;
     weight = gni_reshape(s, weight, 3, (int64_t[]){images, 1, places});
     return gni_binary(s, GN_OP_MULTIPLY, gni_of(taken), gni_of(weight));
+}
+
+/* The taps one after the other: (images, channels, places). */
+static gn_tensor *sample_by_taps(struct gni_scope *s, const struct sampling *sampling,
+                                 const struct taps *axes, int count, int64_t elements,
+                                 int64_t places)
+{
+    gn_tensor *sum = NULL, *image = sampling->image, *rows = gni_wide(s, image);
+    if (gni_scope_is_ok(s))
+        rows = gni_reshape(s, rows, 3, (int64_t[]){image->sizes[0], image->sizes[1], elements});
+    for (int i = 0; i < count && gni_scope_is_ok(s); i++)
+        sum = joined(s, GN_OP_ADD, sum, part_of(s, tap_of(s, sampling, axes, i), rows, places));
+    return sum;
+}
+
+/* All taps of all places, side by side, for sums of rows: an element's row has its channels. */
+struct pairs {
+    gn_tensor *from, *to, *factors;
+};
+
+/* The row of each element, as (images, places, 1): -1 where there is none. A coordinate that is NaN has any number, which
+ * must not be behind the last row. */
+static gn_tensor *rows_of(struct gni_scope *s, const struct tap *tap, gn_tensor *begins,
+                          const int64_t *sizes, int64_t rows)
+{
+    gn_tensor *number = gni_scope_is_ok(s) ? gni_reshape(s, tap->number, 2, sizes) : NULL;
+    number = gni_binary(s, GN_OP_ADD, gni_of(number), gni_of(begins));
+    number = gni_binary(s, GN_OP_MINIMUM, gni_of(number), gni_integer(rows - 1));
+    if (tap->are_in != NULL && gni_scope_is_ok(s)) {
+        gn_tensor *are_in = gni_reshape(s, tap->are_in, 2, sizes);
+        number = gni_where(s, are_in, gni_of(number), gni_integer(-1));
+    }
+    return gni_unsqueeze(s, number, 2);
+}
+
+/* Tensors of `count` columns, side by side, as one dimension. */
+static gn_tensor *columns_join(struct gni_scope *s, int count, gn_tensor **columns)
+{
+    gn_tensor *made = gni_scope_is_ok(s) ? gni_cat(s, count, columns, 2) : NULL;
+    return gni_scope_is_ok(s) ? gni_reshape(s, made, 1, &made->count) : NULL;
+}
+
+static struct pairs pairs_make(struct gni_scope *s, const struct sampling *sampling,
+                               const struct taps *axes, int count, int64_t elements, int64_t places)
+{
+    gn_tensor *numbers[TAPS_ALL], *weights[TAPS_ALL];
+    gn_device *device = sampling->image->device;
+    int64_t images = sampling->image->sizes[0], all = images * places;
+    gn_tensor *begins =
+        gni_binary(s, GN_OP_MULTIPLY, gni_of(gni_arange(s, images, device)), gni_integer(elements));
+    begins = gni_unsqueeze(s, begins, 1);
+    for (int i = 0; i < count; i++) {
+        struct tap tap = tap_of(s, sampling, axes, i);
+        numbers[i] = rows_of(s, &tap, begins, (const int64_t[]){images, places}, images * elements);
+        weights[i] = gni_scope_is_ok(s)
+                         ? gni_reshape(s, tap.weight, 3, (int64_t[]){images, places, 1})
+                         : NULL;
+    }
+    gn_tensor *to = gni_unsqueeze(s, gni_arange(s, all, device), 1);
+    to = gni_scope_is_ok(s) ? gni_expand(s, to, 2, (int64_t[]){all, count}) : NULL;
+    to = gni_scope_is_ok(s) ? gni_reshape(s, to, 1, (int64_t[]){all * count}) : NULL;
+    return (struct pairs){columns_join(s, count, numbers), to, columns_join(s, count, weights)};
+}
+
+/* The same by sums of rows: all taps of a place are added at once. */
+static gn_tensor *sample_by_rows(struct gni_scope *s, const struct sampling *sampling,
+                                 const struct taps *axes, int count, int64_t elements,
+                                 int64_t places)
+{
+    gn_tensor *rows = sampling->image, *made = NULL;
+    int64_t images = rows->sizes[0], channels = rows->sizes[1];
+    struct pairs pairs = pairs_make(s, sampling, axes, count, elements, places);
+    if (gni_scope_is_ok(s))
+        rows = gni_reshape(s, rows, 3, (int64_t[]){images, channels, elements});
+    rows = gni_transpose(s, rows, 1, 2);
+    if (gni_scope_is_ok(s))
+        rows = gni_reshape(s, rows, 2, (int64_t[]){images * elements, channels});
+    if (gni_scope_is_ok(s))
+        s->status = gni_row_sums(rows, pairs.factors, pairs.from, pairs.to, images * places, &made);
+    made = gni_scope_keep(s, s->status, made);
+    if (gni_scope_is_ok(s))
+        made = gni_reshape(s, made, 3, (int64_t[]){images, places, channels});
+    return gni_transpose(s, made, 1, 2);
 }
 
 static void sampling_take(struct gni_scope *s, const gn_argument *a, struct sampling *made)
@@ -224,7 +328,8 @@ static gn_status grid_sample_call(const gn_argument *a, gn_results *results)
     struct gni_scope s = {0};
     struct sampling sampling;
     struct taps axes[AXES_MOST];
-    int64_t elements = 1, places = 1, sizes[GN_DIMENSIONS_MAX], parts = 1;
+    int64_t elements = 1, places = 1, sizes[GN_DIMENSIONS_MAX];
+    int count = 1;
     gn_tensor *sum = NULL, *image = a[0].operand.tensor;
     sampling_take(&s, a, &sampling);
     if (!gni_scope_is_ok(&s))
@@ -237,20 +342,14 @@ static gn_status grid_sample_call(const gn_argument *a, gn_results *results)
         elements *= image->sizes[2 + i];
         sizes[2 + i] = a[1].operand.tensor->sizes[1 + i];
         places *= sizes[2 + i];
-        parts *= axes[i].count;
+        count *= axes[i].count;
     }
-    gn_tensor *rows = gni_scope_is_ok(&s) ? gni_wide(&s, image) : NULL;
+    bool is_by_rows = gni_backend_get(image->device)->row_sums != NULL && count > 1 &&
+                      image->sizes[1] >= ROW_LEAST && image->count > 0 && places > 0 &&
+                      sampling.grid->device == image->device;
     if (gni_scope_is_ok(&s))
-        rows = gni_reshape(&s, rows, 3, (int64_t[]){sizes[0], sizes[1], elements});
-    for (int64_t i = 0; i < parts && gni_scope_is_ok(&s); i++) {
-        int which[AXES_MOST];
-        int64_t rest = i;
-        for (int k = 0; k < sampling.count; k++) {
-            which[k] = (int)(rest % axes[k].count);
-            rest /= axes[k].count;
-        }
-        sum = joined(&s, GN_OP_ADD, sum, part_of(&s, &sampling, axes, which, rows, places));
-    }
+        sum = (is_by_rows ? sample_by_rows : sample_by_taps)(&s, &sampling, axes, count, elements,
+                                                             places);
     sum = gni_scope_is_ok(&s) ? gni_reshape(&s, sum, image->ndim, sizes) : NULL;
     return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, sum, image->dtype) : NULL,
                           results);

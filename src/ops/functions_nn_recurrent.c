@@ -27,6 +27,8 @@ static const int mode_gates[] = {1, 1, 4, 3};
 enum {
     GATES_MOST = 4,
     STATES_MOST = 2,
+    TURNED_STEPS_LEAST = 16, /* weight_turn() */
+    TURNED_ROWS_MOST = 64,
 };
 
 struct layer {
@@ -36,6 +38,8 @@ struct layer {
     gn_dtype dtype;
     const int64_t *batch_sizes; /* NULL: all are `rows` */
     gn_tensor *input_weight, *state_weight;
+    gn_tensor
+        *turned_weight;   /* the state's, transposed and contiguous: weight_turn(); NULL: none */
     gn_tensor *bias;      /* that the product of inputs gets; NULL: none */
     gn_tensor *last_bias; /* of a GRU's last gate, for the state's part alone; NULL: none */
     gn_tensor *projection;
@@ -169,7 +173,9 @@ static gn_status step_run(const struct layer *layer, gn_tensor *x, struct state 
 {
     struct gni_scope s = {0};
     gn_results results = {0};
-    gn_tensor *own = linear(&s, state->of[0], layer->state_weight);
+    gn_tensor *own = layer->turned_weight != NULL
+                         ? gni_matmul(&s, state->of[0], layer->turned_weight)
+                         : linear(&s, state->of[0], layer->state_weight);
     if (layer->mode == MODE_LSTM) {
         lstm_step(&s, layer, x, own, state);
     } else if (layer->mode == MODE_GRU) {
@@ -237,6 +243,17 @@ static void ended_join(struct gni_scope *s, const struct layer *layer, struct st
             room[1 + k] = ended[count - 1 - k].of[i];
         state->of[i] = gni_cat(s, (int)count + 1, room, 0);
     }
+}
+
+/* On the host a product of few rows takes longer with a transposed matrix, which all steps read. The gradients of such a
+ * product do so with one that is not: nothing is turned where there are some. */
+static void weight_turn(struct gni_scope *s, struct layer *layer, const gn_tensor *input)
+{
+    bool is_taped = gni_is_taped(layer->state_weight) || gni_is_taped(input);
+    if (is_taped || !input->device->ops->is_immediate || layer->steps < TURNED_STEPS_LEAST ||
+        layer->rows > TURNED_ROWS_MOST)
+        return;
+    layer->turned_weight = gni_clone(s, gni_transpose(s, layer->state_weight, 0, 1));
 }
 
 /* All steps: the outputs, one behind the other, and the last state in `state`. */
@@ -394,6 +411,8 @@ static gn_status recurrent_call(const gn_argument *a, gn_results *results)
     if (gni_scope_is_ok(&s) && layer.batch_sizes == NULL)
         input =
             gni_reshape(&s, input, 2, (const int64_t[]){layer.steps * layer.rows, input->sizes[2]});
+    if (gni_scope_is_ok(&s))
+        weight_turn(&s, &layer, input);
     gn_tensor *made =
         gni_scope_is_ok(&s) ? layer_run(&s, &layer, input, gni_is_set(&a[4]), &state) : NULL;
     if (gni_scope_is_ok(&s) && layer.batch_sizes == NULL)

@@ -83,10 +83,8 @@ static gn_status like_another(const gn_argument *a, fill_call fill, gn_results *
 {
     struct gni_scope s = {0};
     gn_tensor *like = a[0].operand.tensor;
-    gn_tensor *made =
-        gni_empty(&s, dtype_or(&a[1], like->dtype), like->ndim, like->sizes, a[2].device);
-    made = filled(&s, made, fill, a[3].generator);
-    return gni_scope_give(&s, gni_to_format(&s, made, &a[4], GN_FORMAT_CONTIGUOUS, false), results);
+    gn_tensor *made = gni_empty_format(&s, dtype_or(&a[1], like->dtype), like, a[2].device, &a[4]);
+    return gni_scope_give(&s, filled(&s, made, fill, a[3].generator), results);
 }
 
 static gn_status rand_like_call(const gn_argument *a, gn_results *results)
@@ -137,10 +135,8 @@ static gn_status randint_like_call(const gn_argument *a, gn_results *results)
     gn_tensor *like = a[0].operand.tensor;
     gn_scalar low, high;
     range_of(&a[1], &a[2], &low, &high);
-    gn_tensor *made =
-        gni_empty(&s, dtype_or(&a[4], like->dtype), like->ndim, like->sizes, a[5].device);
-    made = integers(&s, made, low, high, a[3].generator);
-    return gni_scope_give(&s, gni_to_format(&s, made, &a[6], GN_FORMAT_CONTIGUOUS, false), results);
+    gn_tensor *made = gni_empty_format(&s, dtype_or(&a[4], like->dtype), like, a[5].device, &a[6]);
+    return gni_scope_give(&s, integers(&s, made, low, high, a[3].generator), results);
 }
 
 static gn_status randperm_call(const gn_argument *a, gn_results *results)

@@ -2,7 +2,10 @@
  * functions_scatter.c: writing elements by their places: into a copy, or in place into the tensor itself, which is
  * results->target then.
  */
+#include "ops/backend.h"
 #include "ops/functions.h"
+#include "ops/recorder.h"
+#include "ops/scatter_fold.h"
 #include "tensor/tape.h"
 
 #include "tensor/shape.h"
@@ -155,6 +158,18 @@ static void fold_into(struct gni_scope *s, gn_tensor *target, int dim, gn_tensor
         row = gni_reshape(s, target, 1, &target->count);
         places = flat_places(s, target, dim, index);
     }
+    if (gni_scope_is_ok(s) && gni_can_scatter_fold(op, target, src)) {
+        gn_tensor *made = NULL;
+        if (gni_is_taped(row) || gni_is_taped(values)) /* its gradient needs what is written to */
+            row = gni_clone(s, row);
+        if (!gni_scope_is_ok(s))
+            return;
+        s->status = gni_scatter_fold(op, row, values, places, has_self, &made);
+        made = gni_scope_keep(s, s->status, made);
+        if (gni_scope_is_ok(s))
+            gni_assign(s, whole, gni_of(gni_view(s, made, whole->ndim, whole->sizes)));
+        return;
+    }
     if (op == GN_OP_MULTIPLY)
         values = gni_wide(s, values);
     values_fold(s, op, &places, &values);
@@ -206,6 +221,28 @@ static gn_tensor *values_cut(struct gni_scope *s, gn_tensor *values, const gn_te
     return values;
 }
 
+/* Whether shapes fit, and no number of the index is out of range: what is wrong, others find out. */
+static bool is_inside(struct gni_scope *s, const gn_tensor *target, int dim, gn_tensor *index,
+                      const gn_tensor *src)
+{
+    int64_t least = 0, most = 0;
+    bool is_fit = index->dtype == GN_INT64 && index->device == target->device &&
+                  index->ndim == target->ndim && src->ndim == target->ndim;
+    for (int i = 0; i < index->ndim && is_fit; i++)
+        is_fit =
+            index->sizes[i] <= src->sizes[i] && (i == dim || index->sizes[i] <= target->sizes[i]);
+    if (!is_fit)
+        return false;
+    gn_tensor *whole = NULL;
+    gn_status status = gni_tensor_compact(index, &whole);
+    whole = gni_scope_keep(s, status, whole);
+    if (gni_scope_is_ok(s))
+        s->status = gni_tensor_flush(whole);
+    if (gni_scope_is_ok(s))
+        s->status = gni_backend_get(index->device)->range(whole, &least, &most, NULL);
+    return gni_scope_is_ok(s) && least >= 0 && most < target->sizes[dim];
+}
+
 /* scatter_reduce() into a tensor. */
 static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tensor *index,
                         gn_tensor *src, const char *reduce, bool has_self)
@@ -230,6 +267,11 @@ static void reduce_into(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
     if (!gni_scope_is_ok(s))
         return;
+    if (!is_sum && index->count > 0 && gni_can_scatter_fold(op, target, src) &&
+        is_inside(s, target, at, index, src)) {
+        fold_into(s, target, at, index, values_cut(s, src, index), op, has_self);
+        return;
+    }
     gn_scalar start = {.kind = GN_INT64, .integer = has_self && is_mean};
     int64_t sizes[GN_DIMENSIONS_MAX]; /* of counts, which are the same along slices */
     bool is_by_slices = names_slices(target, at, index, src);

@@ -70,7 +70,7 @@ static gn_status clone_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor;
-    return gni_scope_give(&s, gni_to_format(&s, x, &a[1], GN_FORMAT_CONTIGUOUS, true), results);
+    return gni_scope_give(&s, gni_to_format(&s, x, &a[1], GN_FORMAT_PRESERVE, true), results);
 }
 
 static gn_status copy_call(const gn_argument *a, gn_results *results)
@@ -199,7 +199,8 @@ const gn_function gni_functions_types[] = {
      "The dtype that an operation on two tensors or numbers has.",
      ">>> genesis.result_type(genesis.tensor([1]), 1.5)\ngenesis.float32"},
     {"clone", NULL, "input: Tensor, *, memory_format: text = None", 0, clone_call,
-     "A contiguous copy.", ">>> genesis.clone(genesis.tensor([1, 2]))\ntensor([1, 2])"},
+     "A copy, in the order that the elements have in memory.",
+     ">>> genesis.clone(genesis.tensor([1, 2]))\ntensor([1, 2])"},
     {"copy", NULL, "self: Tensor, order: text = 'C'", METHOD_ONLY, copy_call,
      "A contiguous copy, as NumPy names it.", ">>> genesis.ones(2).copy()\ntensor([1., 1.])"},
     {"astype", NULL,

@@ -4,6 +4,9 @@
  *     sizes             N C H W
  *     contiguous        N C H W    the order of dimensions in memory, the last one next to each other
  *     channels last     N H W C
+ *
+ * preserve_format is the order of another tensor. Where its elements fill its memory without gaps, the strides are the same.
+ * Otherwise its dimensions are sorted by their strides, as PyTorch sorts them, and the gaps are left out.
  */
 #include "ops/memory_format.h"
 
@@ -64,16 +67,106 @@ bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format format)
     return true;
 }
 
-/* preserve_format as the format that a tensor has. */
-static gn_memory_format format_of(const gn_tensor *tensor, gn_memory_format format)
+/* ---- the order of another tensor ------------------------------------------------------------- */
+
+/* Whether a dimension belongs further out in memory than another one: 1, further in: -1, neither: 0. A dimension that was
+ * broadcast has no place of its own. */
+static int dimension_compare(const gn_tensor *like, int dim, int other)
 {
-    if (format != GN_FORMAT_PRESERVE)
-        return format;
-    return tensor->is_contiguous                                      ? GN_FORMAT_CONTIGUOUS
-           : gn_tensor_has_format(tensor, GN_FORMAT_CHANNELS_LAST)    ? GN_FORMAT_CHANNELS_LAST
-           : gn_tensor_has_format(tensor, GN_FORMAT_CHANNELS_LAST_3D) ? GN_FORMAT_CHANNELS_LAST_3D
-                                                                      : GN_FORMAT_CONTIGUOUS;
+    int64_t stride = like->strides[dim], other_stride = like->strides[other];
+    if (stride == 0 || other_stride == 0)
+        return 0;
+    if (stride != other_stride)
+        return stride > other_stride ? 1 : -1;
+    return like->sizes[dim] > like->sizes[other] ? 1 : 0;
 }
+
+/* The dimensions of a tensor by their place in memory, the innermost first. The exchanges are PyTorch's, so that dimensions
+ * without a place go where they go there. */
+static void dimensions_sort(const gn_tensor *like, int *order)
+{
+    for (int i = 0; i < like->ndim; i++)
+        order[i] = like->ndim - 1 - i;
+    for (int i = 1; i < like->ndim; i++) {
+        int at = i, comparison = 0;
+        for (int k = i - 1; k >= 0 && comparison >= 0; k--) {
+            comparison = dimension_compare(like, order[k], order[at]);
+            if (comparison <= 0)
+                continue;
+            int dim = order[k];
+            order[k] = order[at];
+            order[at] = dim;
+            at = k;
+        }
+    }
+}
+
+bool gni_is_dense(const gn_tensor *tensor)
+{
+    int64_t step = 1;
+    uint32_t left = 0;
+    for (int i = 0; i < tensor->ndim; i++)
+        left |= tensor->sizes[i] > 1 ? 1U << i : 0;
+    while (left != 0) {
+        int dim = 0;
+        while (dim < tensor->ndim && ((left >> dim & 1) == 0 || tensor->strides[dim] != step))
+            dim++;
+        if (dim == tensor->ndim)
+            return false;
+        step *= tensor->sizes[dim];
+        left &= ~(1U << dim);
+    }
+    return true;
+}
+
+void gni_order_preserve(const gn_tensor *like, int *order, int64_t *strides)
+{
+    int inner[GN_DIMENSIONS_MAX], ndim = like->ndim;
+    int64_t step = 1;
+    dimensions_sort(like, inner);
+    for (int i = 0; i < ndim; i++) {
+        order[ndim - 1 - i] = inner[i];
+        strides[inner[i]] = step;
+        step *= like->sizes[inner[i]] > 1 ? like->sizes[inner[i]] : 1;
+    }
+    if (gni_is_dense(like))
+        memcpy(strides, like->strides, sizeof *strides * (size_t)ndim);
+}
+
+static gn_status create_like(gn_dtype dtype, const gn_tensor *like, gn_device *device,
+                             gn_tensor **result)
+{
+    int order[GN_DIMENSIONS_MAX];
+    int64_t strides[GN_DIMENSIONS_MAX];
+    gn_tensor *made;
+    GN_TRY(gn_tensor_create(dtype, like->ndim, like->sizes, device, &made));
+    gni_order_preserve(like, order, strides);
+    gni_tensor_set_layout(made, like->ndim, like->sizes, strides);
+    *result = made;
+    return GN_OK;
+}
+
+gn_status gn_tensor_to_in_order(gn_tensor *tensor, gn_device *device, gn_tensor **result)
+{
+    struct gni_scope s = {0};
+    int order[GN_DIMENSIONS_MAX], back[GN_DIMENSIONS_MAX];
+    int64_t strides[GN_DIMENSIONS_MAX];
+    gn_tensor *made = NULL;
+    GN_CHECK_ARGUMENT(tensor != NULL && device != NULL && result != NULL,
+                      "tensor, device and result must not be NULL");
+    if (tensor->is_contiguous || tensor->device == device)
+        return gn_tensor_to(tensor, device, result);
+    gni_order_preserve(tensor, order, strides);
+    for (int i = 0; i < tensor->ndim; i++)
+        back[order[i]] = i;
+    gn_tensor *sorted = gni_permute(&s, tensor, order);
+    if (gni_scope_is_ok(&s))
+        s.status = gn_tensor_to(sorted, device, &made);
+    made = gni_scope_keep(&s, s.status, made);
+    return gni_scope_end(&s, gni_scope_is_ok(&s) ? gni_permute(&s, made, back) : NULL, result);
+}
+
+/* ---- named formats --------------------------------------------------------------------------- */
 
 static void dimensions_check(struct gni_scope *s, int ndim, const int64_t *sizes,
                              gn_memory_format format)
@@ -91,10 +184,11 @@ gn_status gn_tensor_to_format(gn_tensor *tensor, gn_memory_format format, bool i
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && is_format(format),
                       "tensor and result must not be NULL, and format must be one of the formats");
     bool has_it = gn_tensor_has_format(tensor, format);
-    format = format_of(tensor, format);
     dimensions_check(&s, tensor->ndim, tensor->sizes, format);
     if (has_it && !is_copied)
         return gni_scope_end(&s, tensor, result);
+    if (format == GN_FORMAT_PRESERVE)
+        return gn_cast_in_order(tensor, tensor->dtype, result);
     if (dimensions_of(format) == 0)
         return gni_scope_end(&s, gni_clone(&s, tensor), result);
     for (int place = 0; place < tensor->ndim && gni_scope_is_ok(&s); place++) {
@@ -130,13 +224,15 @@ gn_status gn_tensor_create_format(gn_dtype dtype, int ndim, const int64_t *sizes
 gn_tensor *gni_empty_format(struct gni_scope *scope, gn_dtype dtype, const gn_tensor *like,
                             gn_device *device, const gn_argument *argument)
 {
-    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    gn_memory_format format = GN_FORMAT_PRESERVE;
     gn_tensor *made = NULL;
     if (gni_scope_is_ok(scope) && argument->is_given)
         scope->status = gn_memory_format_find(argument->text, &format);
     if (gni_scope_is_ok(scope))
-        scope->status = gn_tensor_create_format(dtype, like->ndim, like->sizes, device,
-                                                format_of(like, format), &made);
+        scope->status =
+            format == GN_FORMAT_PRESERVE
+                ? create_like(dtype, like, device, &made)
+                : gn_tensor_create_format(dtype, like->ndim, like->sizes, device, format, &made);
     return gni_scope_keep(scope, scope->status, made);
 }
 

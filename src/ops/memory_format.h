@@ -6,7 +6,14 @@
 
 #include "ops/expression.h"
 
-/* A tensor of the shape of another, whose elements are not set, in the format that an argument names. */
+/* Whether the elements fill their memory without gaps, each in a place of its own. */
+bool gni_is_dense(const gn_tensor *tensor);
+
+/* The order of a tensor without its gaps: the dimensions by their place in memory, the outermost first, and the strides. */
+void gni_order_preserve(const gn_tensor *like, int *order, int64_t *strides);
+
+/* A tensor of the shape of another, whose elements are not set, in the format that an argument names, or in the other's
+ * order where it names none. */
 gn_tensor *gni_empty_format(struct gni_scope *scope, gn_dtype dtype, const gn_tensor *like,
                             gn_device *device, const gn_argument *argument);
 

@@ -14,6 +14,7 @@
 struct gni_typing {
     enum gni_op op;     /* another one where a type has its own: bool + bool is or */
     bool is_identity;   /* floor of an integer: nothing to compute */
+    bool is_copy;       /* a copy or conversion that is contiguous, whatever its operand is */
     gn_dtype computing; /* of the operands, but for the first of where() */
     gn_dtype dtype;     /* of the result */
 };

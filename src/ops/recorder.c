@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "genesis/history.h"
+#include "ops/memory_format.h"
 
 #include <string.h>
 
@@ -507,39 +508,23 @@ static const gn_tensor *model_find(int arity, const gn_operand *operands,
     return model;
 }
 
-/* The dimensions of a tensor by decreasing stride. False unless it is contiguous in that order. */
-static bool order_find(const gn_tensor *tensor, int *order)
-{
-    int64_t count = 1;
-    for (int i = 0; i < tensor->ndim; i++) {
-        int at = i;
-        for (; at > 0 && tensor->strides[order[at - 1]] < tensor->strides[i]; at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    for (int i = tensor->ndim - 1; i >= 0; i--) {
-        if (tensor->sizes[order[i]] != 1 && tensor->strides[order[i]] != count)
-            return false;
-        count *= tensor->sizes[order[i]];
-    }
-    return true;
-}
-
 /*
- * Where all operands of the result's shape are transposed in the same way, the result is, too: it has their strides, as in
- * NumPy and PyTorch, and memory is walked from one end to the other. Copies and conversions are contiguous always.
+ * Where all operands of the result's shape are transposed in the same way, and have no gaps, the result is, too: it has their
+ * strides, as in NumPy and PyTorch, and memory is walked from one end to the other. With gaps it is contiguous, so that it
+ * joins more programs. Copies are contiguous unless they are to keep the order, with gaps or without.
  */
 static const int *result_order(const struct gni_typing *typing, int arity,
                                const gn_operand *operands, const struct gni_shape *shape,
                                gn_tensor *result, int *order)
 {
+    int64_t strides[GN_DIMENSIONS_MAX];
     const gn_tensor *model =
-        typing->is_identity ? NULL : model_find(arity, operands, shape, result->count);
-    if (model == NULL || !order_find(model, order))
+        typing->is_copy ? NULL : model_find(arity, operands, shape, result->count);
+    if (model == NULL || (!typing->is_identity && !gni_is_dense(model)))
         return NULL;
-    memcpy(result->strides, model->strides, sizeof *result->strides * (size_t)shape->ndim);
-    result->is_contiguous = false;
-    return order;
+    gni_order_preserve(model, order, strides);
+    gni_tensor_set_layout(result, shape->ndim, shape->sizes, strides);
+    return result->is_contiguous ? NULL : order;
 }
 
 /* Makes a tensor the owner of a node, and computes the node if it must not wait. On failure the tensor has no node. */
@@ -603,7 +588,8 @@ static void dimension_exchange(gn_tensor *tensor, int dimension)
 gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *operand,
                               int dimension, gn_dtype dtype, gn_tensor **result)
 {
-    struct gni_typing typing = {.is_identity = true, .computing = dtype, .dtype = dtype};
+    struct gni_typing typing = {
+        .is_identity = true, .is_copy = true, .computing = dtype, .dtype = dtype};
     gn_operand operands[] = {{.tensor = operand}};
     struct gni_shape shape = {.ndim = operand->ndim};
     gn_tensor *tensor;

@@ -469,7 +469,7 @@ static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
     gn_status status;
     if (!is_copied && gn_tensor_get_dtype(tensor_of(self)) == dtype)
         return Py_NewRef(self);
-    CALL_OPERATION(false, status, gn_cast(tensor_of(self), dtype, &result));
+    CALL_OPERATION(false, status, gn_cast_in_order(tensor_of(self), dtype, &result));
     return tensor_or_raise(state, status, result);
 }
 
@@ -482,9 +482,8 @@ static PyObject *tensor_clone(PyObject *self, PyObject *unused)
 /* The copy of a leaf is a leaf, with a copy of its gradient. */
 static PyObject *tensor_copy(PyObject *self, PyObject *unused)
 {
+    (void)unused;
     gn_tensor *tensor = tensor_of(self);
-    if (!gn_tensor_requires_gradient(tensor))
-        return tensor_clone(self, unused);
     if (!gn_tensor_is_leaf(tensor)) {
         PyErr_SetString(PyExc_RuntimeError,
                         "the tensor is the result of operations with one that requires a gradient, "
@@ -492,7 +491,8 @@ static PyObject *tensor_copy(PyObject *self, PyObject *unused)
         return NULL;
     }
     bool was_on = gn_set_gradients(false);
-    PyObject *made = gradient_request(tensor_clone(self, NULL), true);
+    PyObject *made =
+        gradient_request(tensor_clone(self, NULL), gn_tensor_requires_gradient(tensor));
     PyObject *gradient = made != NULL ? PyObject_GetAttrString(self, "grad") : NULL;
     PyObject *copy = gradient == NULL || gradient == Py_None ? Py_XNewRef(gradient)
                                                              : tensor_clone(gradient, NULL);
@@ -516,7 +516,7 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *const *arguments, P
 static PyObject *method_clone(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                               PyObject *keywords)
 {
-    gn_memory_format format = GN_FORMAT_CONTIGUOUS;
+    gn_memory_format format = GN_FORMAT_PRESERVE;
     if (format_argument(self, "clone", arguments, count, keywords, &format) < 0)
         return NULL;
     return tensor_with_format(self, format, true);
@@ -982,9 +982,11 @@ static PyMethodDef tensor_methods[] = {
      "stride($self, dim=None)\n--\n\nElements from one index to the next: of all dimensions, or "
      "one."},
     {"clone", WITH_VECTOR(method_clone),
-     "clone($self, *, memory_format=None)\n--\n\nA contiguous copy, or one in a memory format."},
-    {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
-    {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},
+     "clone($self, *, memory_format=None)\n--\n\n"
+     "A copy: without gaps, in the order of the elements in memory, or in a memory format."},
+    {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nThe same as clone()."},
+    {"__deepcopy__", tensor_copy, METH_O,
+     "__deepcopy__($self, memo, /)\n--\n\nThe same as clone()."},
     {"__reduce__", tensor_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
     {"contiguous", WITH_VECTOR(tensor_contiguous),
      "contiguous($self, memory_format=None)\n--\n\n"

@@ -10,7 +10,7 @@ PyObject *tensor_move(PyObject *self, gn_device *device)
     gn_status status;
     if (gn_tensor_get_device(tensor_of(self)) == device)
         return Py_NewRef(self);
-    CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), device, &moved));
+    CALL_ALLOCATING(status, gn_tensor_to_in_order(tensor_of(self), device, &moved));
     return tensor_or_raise(tensor_state(self), status, moved);
 }
 

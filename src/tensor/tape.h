@@ -21,7 +21,9 @@
  * Invariants:
  *   TA1 a tensor has a record only if its type is floating;
  *   TA2 the tape is paused in every operation between enter and leave, and nowhere else but by gn_set_gradients();
- *   TA3 a storage has an alias set if one of its tensors is, or was, a view that is on the tape.
+ *   TA3 a storage has an alias set if one of its tensors is, or was, a view that is on the tape;
+ *   TA4 a gradient that is kept lies in the record. A tensor without a record keeps its gradient in idle_gradient: what
+ *       it had when it stopped to require one, or was given since. It goes into the record that the tensor gets as a leaf.
  *
  * Threads: the pause is the calling thread's own.
  */
@@ -56,6 +58,8 @@ enum gni_rule {
     GNI_RULE_PLACES,   /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_FOLD, /* struct gni_fold_details: rows, values and places; the largest or the smallest */
+    GNI_RULE_ROW_SUMS,    /* none: a matrix, factors or a number, and which row goes to which */
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
     GNI_RULE_STANDARDIZE, /* struct gni_standardize_details: rows over their deviation, and 1 over that */
     GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
@@ -161,6 +165,10 @@ struct gni_places_details {
     bool is_accumulated; /* of GNI_RULE_PUT: the value is added */
     int key_count;
     gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
+};
+
+struct gni_fold_details {
+    bool has_self; /* the rows count, too */
 };
 
 struct gni_linalg_details {

@@ -161,6 +161,7 @@ void gn_tensor_release(gn_tensor *tensor)
         gni_tape.aliases_release(tensor->aliases);
     if (tensor->gradient != NULL)
         gni_tape.forget(tensor);
+    gn_tensor_release(tensor->idle_gradient);
     gni_host_free_kept(tensor);
 }
 

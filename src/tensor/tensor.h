@@ -87,7 +87,8 @@ struct gn_tensor {
     struct gni_node *_Atomic recipe; /* T9; NULL: none */
     _Atomic(uint64_t) saves;         /* T8 */
     gn_device *device;
-    void *gradient; /* the place of automatic differentiation: NULL until there is one */
+    void *gradient;           /* the place of automatic differentiation: NULL until there is one */
+    gn_tensor *idle_gradient; /* the gradient of a tensor that requires none: tape.h, TA4 */
     struct gni_alias_set *aliases; /* of a tensor that is apart; NULL: the storage's, or none */
     int64_t offset;                /* of the first element, in elements */
     int64_t count;                 /* elements */
@@ -257,6 +258,7 @@ static inline void gni_tensor_share(const gn_tensor *tensor, int64_t offset, gn_
     view->node = NULL;
     view->device = tensor->device;
     view->gradient = NULL;
+    view->idle_gradient = NULL;
     view->offset = tensor->offset + offset;
     view->dtype = tensor->dtype;
     view->is_room_taken = false;

@@ -454,6 +454,11 @@ static void test_formats(void)
     REFUSED(gn_tensor_to_format(NULL, GN_FORMAT_CONTIGUOUS, true, &result));
     REFUSED(gn_tensor_to_format(x, GN_FORMAT_CONTIGUOUS, true, NULL));
     REFUSED(gn_tensor_to_format(x, (gn_memory_format)9, true, &result));
+    REFUSED(gn_cast_in_order(NULL, GN_INT8, &result));
+    REFUSED(gn_cast_in_order(x, GN_INT8, NULL));
+    REFUSED(gn_tensor_to_in_order(NULL, cpu, &result));
+    REFUSED(gn_tensor_to_in_order(x, NULL, &result));
+    REFUSED(gn_tensor_to_in_order(x, cpu, NULL));
     REFUSED(gn_tensor_create_format(GN_INT8, 4, NULL, cpu, GN_FORMAT_CHANNELS_LAST, &result));
     REFUSED(gn_tensor_create_format(GN_INT8, 4, sizes, NULL, GN_FORMAT_CHANNELS_LAST, &result));
     REFUSED(gn_tensor_create_format(GN_INT8, 4, sizes, cpu, (gn_memory_format)9, &result));

@@ -12,6 +12,21 @@ def formats():
     assert (y + y.contiguous()).tolist() == (x * 2).tolist()
 
 
+def orders():
+    x = genesis.arange(24).reshape(2, 3, 4).float().permute(2, 0, 1)
+    there = x.cuda()
+    assert there.stride() == x.stride() and there.tolist() == x.tolist()
+    assert there.cpu().stride() == x.stride() and there.double().cpu().tolist() == x.tolist()
+    part = there[::2]
+    for made in (part.clone(), part.half(), genesis.zeros_like(part), part.cpu()):
+        assert made.stride() == (1, 6, 2)
+    assert part.cpu().tolist() == x[::2].tolist() == part.clone().tolist()
+    assert (part.double() + there[1::2].clone()).tolist() == (x[::2] + x[1::2]).tolist()
+    leaf = x.detach().requires_grad_()
+    (leaf.cuda() * 2).sum().backward()
+    assert leaf.grad.device.type == "cpu" and (leaf.grad == 2).all()
+
+
 def copies():
     pinned = genesis.arange(1000).float().pin_memory()
     assert pinned.is_pinned()
@@ -42,6 +57,6 @@ def properties():
     assert genesis.cuda.max_memory_cached() == genesis.cuda.max_memory_reserved()
 
 
-for part in (formats, copies, types, properties):
+for part in (formats, orders, copies, types, properties):
     part()
     print(part.__name__)

@@ -122,6 +122,12 @@ SAMPLES: list[Sample] = [
     ),
     Sample(
         "nn.functional.grid_sample",
+        (leaf(1, 8, 2, 2), leaf(1, 2, 1, 2, low=-1.4, high=1.4, seed=1)),
+        {"align_corners": True},
+        is_plain=True,
+    ),
+    Sample(
+        "nn.functional.grid_sample",
         (leaf(1, 1, 3, 3), leaf(1, 2, 2, 2, seed=1)),
         {"mode": "bicubic", "padding_mode": "reflection"},
         is_plain=True,

@@ -40,7 +40,7 @@ KNOWN = [
     ),
     ("*", "*", r"^\['error'\]\[[12]\]: ", "errors have words of our own; types that fit"),
     ("*", "*", "UnpicklingError|At least one stride", "what PyTorch cannot take"),
-    ("names", "*", "missing", "SparseAdam, pipes of data, policies of checkpoints, skip_init"),
+    ("names", "*", "missing", "SparseAdam, pipes of data, policies of checkpoints"),
     (
         "names",
         "*",
@@ -49,7 +49,6 @@ KNOWN = [
     ),
     ("helpers", "clip 0", "", "how many elements are not 0; PyTorch says it of tensors"),
     ("helpers", "spectral norm*", "values", "other random numbers"),
-    ("helpers", "skip init", "", "there is no device without memory"),
     ("helpers", "checkpoint unsaid", "use_reentrant", "there is one way to do it"),
     ("helpers", "checkpoint keyword reentrant|sequential 2 3", "", "PyTorch fails"),
     ("first_values", "*", r"\['gives'\]\[[234]\]: ", "other random numbers"),

@@ -147,6 +147,78 @@ def test_gradients_are_memory_of_their_own():
     assert given.tolist() == [1, 1, 1]
 
 
+def test_a_leaf_that_requires_none_keeps_its_gradient():
+    x = leaf(1.0, 2.0)
+    (x * 3).sum().backward()
+    kept = x.grad
+    assert x.requires_grad_(False) is x and not x.requires_grad and x.grad is kept
+    (x * leaf(1.0, 1.0)).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    x.requires_grad = True
+    assert x.grad is kept
+    (x * 2).sum().backward()
+    assert x.grad is kept and kept.tolist() == [5, 5]
+    x.detach_()
+    assert x.grad is kept and x.detach().grad is None and x.clone().grad is None
+    x.data = genesis.zeros(2)
+    assert x.grad is kept
+    other = copy.deepcopy(x)
+    assert other.grad.tolist() == [5, 5] and other.grad is not kept and not other.requires_grad
+    x.grad = None
+    assert x.grad is None and x.requires_grad_().grad is None
+
+
+def test_a_result_that_retains_its_gradient_keeps_it():
+    y = leaf(1.0, 2.0) * 2
+    y.retain_grad()
+    (y * y).sum().backward()
+    y.detach_()
+    assert y.is_leaf and y.grad.tolist() == [4, 8]
+
+
+def test_a_tensor_that_requires_none_may_be_given_a_gradient():
+    x = genesis.ones(2)
+    x.grad = given = genesis.tensor([10.0, 20.0])
+    assert x.grad is given and not x.requires_grad
+    x.requires_grad_()
+    (x * 3).sum().backward()
+    assert x.grad is given and given.tolist() == [13, 23]
+    there = weakref.ref(given)
+    del x, given
+    assert there() is None
+    for wrong in (genesis.ones(3), genesis.ones(2).double()):
+        with pytest.raises(RuntimeError, match="the gradient of a tensor of float32"):
+            genesis.ones(2).grad = wrong
+    frozen = leaf(1.0, 2.0)
+    frozen.sum().backward()
+    frozen.requires_grad_(False).data = genesis.ones(3)
+    with pytest.raises(RuntimeError, match="the gradient of a tensor of float32 and shape"):
+        frozen.requires_grad_()
+    assert not frozen.requires_grad and frozen.grad.tolist() == [1, 1]
+
+
+def test_what_is_frozen_is_stepped_and_zeroed():
+    frozen, trained = leaf(1.0), leaf(1.0)
+    both = genesis.optim.SGD([frozen, trained], lr=0.5)
+    (frozen * trained).backward()
+    frozen.requires_grad_(False)
+    both.step()
+    assert frozen.item() == trained.item() == 0.5
+    both.zero_grad(set_to_none=False)
+    assert frozen.grad.tolist() == [0]
+    both.zero_grad()
+    assert frozen.grad is None
+    layer = genesis.nn.Linear(2, 2)
+    layer(genesis.ones(1, 2)).sum().backward()
+    layer.requires_grad_(False)
+    assert layer.double().weight.grad.dtype == genesis.float64
+    assert (layer.weight.grad == 1).all() and not layer.weight.requires_grad
+    layer.zero_grad(set_to_none=False)
+    assert (layer.weight.grad == 0).all()
+    layer.zero_grad()
+    assert layer.weight.grad is None
+
+
 def test_a_gradient_may_be_given():
     x = leaf(1.0, 2.0)
     (x * 3).backward(genesis.tensor([1.0, 10.0]))

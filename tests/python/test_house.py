@@ -263,7 +263,6 @@ SYMBOLS_ALONE = {
     "gni_recorder_flush",
     "gni_storage_synchronize",
     "gni_tensor_alias",
-    "gni_tensor_set_layout",
 }
 # Read out of the memory of another process: python/genesis/_watch.py.
 PUBLIC_WITHOUT_HEADER = {"gn_memory_board"}

@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import genesis
+from genesis.autograd import gradcheck, gradgradcheck
 
 DTYPES = [
     "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
@@ -62,6 +63,92 @@ def test_scatter_reduce(reduce, include_self):
         assert x.tolist() == array.tolist()
         assert x.scatter_reduce_(dim, i, v, reduce, include_self=include_self) is x
         assert x.tolist() == made.tolist()
+
+
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("dtype", ["b1", "u1", "i1", "i2", "i4", "i8", "u8", "f2", "f4", "f8"])
+def test_scatter_reduce_of_many_values(reduce, dtype):
+    """On several threads, of the extremes of a type, by elements and by rows: the same bits."""
+    rng = numpy.random.default_rng(6)
+    is_floating = numpy.dtype(dtype).kind == "f"
+    if dtype == "b1":
+        pool = numpy.array([False, True])
+    elif is_floating:
+        pool = numpy.array([1, -1, 2, 0.5, -numpy.inf], dtype)
+    else:
+        pool = numpy.array([numpy.iinfo(dtype).min, numpy.iinfo(dtype).max, 1, 3], dtype)
+    source, start = pool[rng.integers(0, len(pool), (2000, 40))], pool[rng.integers(0, 2, (50, 40))]
+    threads = genesis.cpu.get_num_threads()
+    for is_by_rows in (False, True):
+        index = rng.integers(0, 45, (2000, 1 if is_by_rows else 40))
+        for has_self in (True, False):
+            expected = start.copy()
+            if not has_self:
+                named = numpy.zeros((50, 40), bool)
+                numpy.put_along_axis(named, numpy.broadcast_to(index, (2000, 40)), True, 0)
+                least = pool.min() if dtype == "b1" or is_floating else numpy.iinfo(dtype).min
+                most = numpy.inf if is_floating else pool.max()
+                expected[named] = {"prod": 1, "amax": least, "amin": most}[reduce]
+            at = (numpy.broadcast_to(index, (2000, 40)), numpy.broadcast_to(range(40), (2000, 40)))
+            fold = FOLDS[reduce] if dtype != "b1" or reduce != "prod" else numpy.logical_and
+            with numpy.errstate(all="ignore"):
+                wide = expected.astype("f4") if dtype == "f2" else expected
+                fold.at(wide, at, source.astype(wide.dtype))
+            where = genesis.tensor(index).expand(2000, 40)
+            for count in (1, 3):
+                genesis.cpu.set_num_threads(count)
+                made = genesis.tensor(start).scatter_reduce(
+                    0, where, genesis.tensor(source), reduce, include_self=has_self
+                )
+                numpy.testing.assert_array_equal(made.numpy(), wide.astype(dtype))
+    genesis.cpu.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("is_by_rows", [True, False])
+def test_gradients_of_scatter_reduce(reduce, include_self, is_by_rows):
+    rng = numpy.random.default_rng(8)
+    x = genesis.tensor(rng.permutation(20).reshape(5, 4) / 4.0).requires_grad_()
+    v = genesis.tensor(rng.permutation(24).reshape(6, 4) / 4.0 + 0.1).requires_grad_()
+    index = genesis.tensor(rng.integers(0, 4, (6, 1 if is_by_rows else 4))).expand(6, 4)
+
+    def call(x, v):
+        return (x * 1).scatter_reduce_(0, index, v, reduce, include_self=include_self)
+
+    assert gradcheck(call, (x, v)) and gradgradcheck(call, (x, v))
+    if reduce == "prod":
+        return
+    found = genesis.autograd.grad(call(x, v).sum(), [x, v])
+    halves = [one.detach().bfloat16().requires_grad_() for one in (x, v)]
+    rough = genesis.autograd.grad(call(*halves).float().sum(), halves)
+    assert rough[0].dtype == genesis.bfloat16
+    for a, b in zip(found, rough, strict=True):
+        assert abs(a.sum() - b.double().sum()) < 0.5
+
+
+def test_equal_elements_share_the_gradient_of_the_largest():
+    x = genesis.tensor([1.0, 5.0, 2.0, float("nan")], requires_grad=True)
+    v = genesis.tensor([5.0, 3.0, 5.0, 7.0, 1.0, -numpy.inf], requires_grad=True)
+    index = genesis.tensor([1, 0, 1, 0, 3, 2])
+    for include_self, own in ((True, 1 / 3), (False, 1 / 2)):
+        made = x.scatter_reduce(0, index, v, "amax", include_self=include_self)
+        of_x, of_v = genesis.autograd.grad(made[:3].sum(), [x, v])
+        self_at_1 = own if include_self else 0
+        first = 1 if include_self else 0
+        assert of_x.tolist() == pytest.approx([0, self_at_1, first, 0])
+        assert of_v.tolist() == pytest.approx([own, 0, own, 1, 0, 1 - first])
+
+
+def test_scatter_reduce_of_what_it_writes_to():
+    x = genesis.tensor([[1.0, 4.0], [3.0, 2.0]])
+    x.t().scatter_reduce_(0, genesis.tensor([[1, 1], [1, 0]]), x.t(), "amax")
+    assert x.tolist() == [[1, 4], [3, 3]]
+    y = genesis.tensor([1.0, float("nan"), 3.0])
+    assert y.scatter_reduce_(0, genesis.tensor([1, 0]), y[1:], "amin").isnan().tolist()[:2] == [
+        False,
+        True,
+    ]
 
 
 def test_scatter_reduce_mistakes():

@@ -174,3 +174,40 @@ def test_names_of_the_first_genesis():
     target = genesis.tensor([1, -1])
     loss = nn.SoftmaxLoss()(x[:, 0], target)
     assert loss.item() == pytest.approx(nn.CrossEntropyLoss()(x[:1, 0], target[:1]).item())
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", ["plain", "causal", "mask", "groups", "blocks"])
+def test_halves_are_rounded_once(kind, case):
+    """On the CPU scores and weights are float32: only the result is rounded."""
+    genesis.manual_seed(3)
+    length = 512 if case == "blocks" else 37
+    dtype = getattr(genesis, kind)
+    query = (genesis.randn(2, 4, length, 16) * 4).to(dtype)
+    heads = 2 if case == "groups" else 4
+    key, value = (genesis.randn(2, heads, length, 16).to(dtype) for _ in range(2))
+    more = {"enable_gqa": case == "groups", "is_causal": case in ("causal", "blocks")}
+    if case == "mask":
+        more["attn_mask"] = genesis.randn(length, length).to(dtype)
+    made = nn.functional.scaled_dot_product_attention(query, key, value, **more)
+    wide = {k: v.double() if isinstance(v, genesis.Tensor) else v for k, v in more.items()}
+    right = nn.functional.scaled_dot_product_attention(
+        query.double(), key.double(), value.double(), **wide
+    )
+    assert made.dtype == dtype
+    rounding = 2**-11 if kind == "float16" else 2**-8
+    assert ((made.double() - right).abs() <= right.abs() * rounding * 1.01 + 1e-5).all()
+
+
+def test_gradients_of_halves_are_as_exact():
+    genesis.manual_seed(4)
+    wide = [genesis.randn(1, 2, 33, 8).bfloat16().double().requires_grad_() for _ in range(3)]
+    halves = [one.detach().bfloat16().requires_grad_() for one in wide]
+    given = genesis.randn(1, 2, 33, 8).bfloat16()
+    for leaves in (wide, halves):
+        made = nn.functional.scaled_dot_product_attention(*leaves, is_causal=True)
+        made.backward(given.to(made.dtype))
+    for exact, rounded in zip(wide, halves, strict=True):
+        error = (rounded.grad.double() - exact.grad).abs()
+        assert rounded.grad.dtype == genesis.bfloat16
+        assert (error <= exact.grad.abs() * 2**-8 * 1.01 + 1e-5).all()

@@ -209,3 +209,52 @@ def test_layers_with_a_spectral_norm_can_be_copied():
     layer = utils.spectral_norm(nn.Linear(3, 2))
     for one in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert is_near(one.eval()(genesis.ones(1, 3)), layer.eval()(genesis.ones(1, 3)))
+
+
+# ---- without first values ----
+
+
+@pytest.mark.parametrize(
+    ("make", "args"),
+    [
+        (nn.Linear, (3, 2)),
+        (nn.Conv2d, (2, 3, 3)),
+        (nn.LSTM, (3, 4)),
+        (nn.Embedding, (5, 3)),
+        (nn.MultiheadAttention, (8, 2)),
+        (nn.TransformerEncoderLayer, (8, 2)),
+    ],
+)
+def test_skip_init(make, args):
+    """No random number is drawn, no initial value written, and modules work as others do."""
+    genesis.manual_seed(1)
+    before = genesis.get_rng_state().tolist()
+    made = utils.skip_init(make, *args, device="cpu", dtype=genesis.float64)
+    assert type(made) is make and genesis.get_rng_state().tolist() == before
+    genesis.manual_seed(1)
+    usual = make(*args, dtype=genesis.float64)
+    assert genesis.get_rng_state().tolist() != before  # values are set again afterwards
+    assert [(name, one.shape, one.dtype) for name, one in made.named_parameters()] == [
+        (name, one.shape, one.dtype) for name, one in usual.named_parameters()
+    ]
+    made.load_state_dict(usual.state_dict())
+    assert all(one.requires_grad for one in made.parameters())
+
+
+def test_skip_init_writes_nothing():
+    class Kept(nn.Module):
+        def __init__(self, device=None):
+            super().__init__()
+            self.weight = nn.Parameter(genesis.full((4,), 7.0, device=device))
+            for change in (init.zeros_, init.normal_, init.trunc_normal_, init.ones_):
+                assert change(self.weight) is self.weight
+
+    assert utils.skip_init(Kept).weight.tolist() == [7.0] * 4
+    assert Kept().weight.tolist() == [1.0] * 4
+    with pytest.raises(RuntimeError, match="Expected a Module; got <class 'int'>"):
+        utils.skip_init(int)
+    with pytest.raises(RuntimeError, match="must support a 'device' arg"):
+        utils.skip_init(nn.ReLU)
+    with pytest.raises(TypeError):
+        utils.skip_init(nn.Linear, 1, device="cpu")
+    assert nn.Linear(3, 3).weight.abs().max() > 0 and not init._skipping.is_on

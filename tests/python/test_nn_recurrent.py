@@ -184,3 +184,22 @@ def test_a_packed_sequence_changes_its_type():
     assert packed.cpu() is packed and not packed.is_cuda
     with pytest.raises(TypeError, match="batch_sizes is missing"):
         rnn.PackedSequence(packed.data)
+
+
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.bfloat16])
+def test_many_steps_without_gradients_are_those_with_them(name, dtype):
+    """The weight of the state is turned once where nothing needs a gradient."""
+    genesis.manual_seed(5)
+    net = getattr(nn, name)(5, 7, num_layers=2, bidirectional=True).to(dtype)
+    x = genesis.randn(40, 3, 5).to(dtype)
+    lengths = [40, 33, 17]
+    for given in (x, rnn.pack_padded_sequence(x, lengths)):
+        taped, _ = net(given)
+        with genesis.no_grad():
+            plain, _ = net(given)
+        if isinstance(taped, rnn.PackedSequence):
+            taped, plain = taped.data, plain.data
+        near = {genesis.float32: 1e-5, genesis.float64: 1e-12, genesis.bfloat16: 2e-2}[dtype]
+        assert taped.requires_grad and not plain.requires_grad
+        assert (taped.detach() - plain).abs().max() <= near

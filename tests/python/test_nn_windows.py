@@ -171,3 +171,44 @@ REFUSED = [
 def test_wrong_arguments(name, arguments, words, message):
     with pytest.raises((ValueError, TypeError, RuntimeError, NotImplementedError), match=message):
         getattr(functional, name)(*arguments, **words)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("dtype", [genesis.float32, genesis.float64, genesis.bfloat16])
+def test_grid_sample_of_many_channels_is_that_of_few(mode, padding, dtype):
+    """Many channels are rows that are added; few are taken one by one."""
+    genesis.manual_seed(2)
+    near = {genesis.float32: 2e-5, genesis.float64: 1e-12, genesis.bfloat16: 5e-2}[dtype]
+    shapes = [((2, 12, 5, 7), (2, 6, 3, 2)), ((1, 9, 1, 4), (1, 1, 5, 2))]
+    if mode != "bicubic":
+        shapes.append(((2, 8, 3, 4, 2), (2, 3, 2, 5, 3)))
+    for size, places in shapes:
+        image = genesis.randn(*size).to(dtype).requires_grad_()
+        grid = (genesis.rand(*places) * 3 - 1.5).to(dtype).requires_grad_()
+        found = []
+        for each in (size[1], 4):
+            parts = [
+                functional.grid_sample(one, grid, mode, padding, align_corners=False)
+                for one in image.split(each, 1)
+            ]
+            made = genesis.cat(parts, 1)
+            given = genesis.arange(made.numel()).reshape(made.shape).to(dtype) / made.numel()
+            found.append([made.detach(), *genesis.autograd.grad(made, [image, grid], given)])
+        for a, b in zip(*found, strict=True):
+            assert a.dtype == b.dtype == dtype and a.shape == b.shape
+            assert (a - b).abs().max() <= near * max(1, b.abs().max().item())
+
+
+def test_grid_sample_of_coordinates_that_are_no_numbers():
+    """Whatever comes of it, nothing outside of the image is read."""
+    image = genesis.ones(2, 8, 3, 4)
+    grid = genesis.full((2, 5, 7, 2), float("nan"))
+    grid[:, :, ::2] = genesis.tensor([float("inf"), 0.5])
+    grid[:, 0] = genesis.tensor([0.0, float("nan")])
+    for padding in ("zeros", "border", "reflection"):
+        for mode in ("bilinear", "bicubic"):
+            made = functional.grid_sample(image, grid, mode, padding, align_corners=False)
+            assert made.shape == (2, 8, 5, 7) and (made.isnan() | (made.abs() <= 1.01)).all()
+    far = genesis.tensor([1e30, -1e30]).expand(2, 5, 7, 2)
+    assert not functional.grid_sample(image, far, align_corners=False).any()

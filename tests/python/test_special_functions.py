@@ -437,3 +437,47 @@ def test_calls_that_do_not_fit():
         genesis.softplus(x, "beta")
     with pytest.raises(TypeError, match="relu6 is not defined for bool"):
         genesis.relu6(genesis.tensor([True]))
+
+
+# ---- division of float64 ----
+
+
+def quotients(draw):
+    """Pairs whose quotient is any number, an integer, or as near to one as can be; and edges."""
+    edges = [0.0, -0.0, INF, -INF, NAN, 5e-324, -5e-324, 1.7e308, 2.0**52, 2.0**-850, 2.0**900]
+    wide = draw.standard_normal(2000) * 10.0 ** draw.integers(-320, 308, 2000)
+    pool = numpy.concatenate([wide, draw.integers(-50, 50, 2000), edges, -draw.random(100)])
+    x, y = draw.choice(pool, 60_000), draw.choice(pool, 60_000)
+    part = x[:15_000]
+    y[:15_000] = part / draw.integers(1, 1000, 15_000)
+    part = x[15_000:30_000]
+    y[15_000:30_000] = part * (1 + draw.integers(-3, 4, 15_000) * 2.0**-52)
+    part = x[30_000:45_000]
+    ends = draw.choice([-INF, INF], 15_000)
+    y[30_000:45_000] = numpy.nextafter(part / 2.0 ** draw.integers(0, 53, 15_000), ends)
+    return x, y
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor_divide"])
+def test_remainders_have_numpys_bits(name):
+    with numpy.errstate(all="ignore"):
+        x, y = quotients(numpy.random.default_rng(11))
+        right = getattr(numpy, name)(x, y)
+    for order in (slice(None), numpy.random.default_rng(12).permutation(len(x))):
+        given = [genesis.from_numpy(numpy.ascontiguousarray(one[order])) for one in (x, y)]
+        made = getattr(genesis, name)(*given).numpy()
+        is_same = (made.view("i8") == right[order].view("i8")) | (
+            numpy.isnan(made) & numpy.isnan(right[order])
+        )
+        assert is_same.all()
+
+
+def test_erf_of_float64_is_odd_and_ends_at_one():
+    x = numpy.concatenate([numpy.geomspace(5e-324, 30, 4001), [0.0, INF, 1.0, 6.0]])
+    made = genesis.erf(genesis.from_numpy(x)).numpy()
+    right = numpy.array([math.erf(one) for one in x])
+    assert (abs(made - right) <= 2 * numpy.spacing(right)).all()
+    assert (made[x > 6] == 1).all()
+    turned = genesis.erf(genesis.from_numpy(-x)).numpy()
+    assert (turned.view("i8") == (-made).view("i8")).all()
+    assert math.isnan(genesis.erf(genesis.tensor(NAN, dtype=genesis.float64)).item())

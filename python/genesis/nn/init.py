@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 
 from genesis import _C
 from genesis._grad_mode import no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _Writer = TypeVar("_Writer", bound=Callable[..., Any])
 
 __all__ = [
     "calculate_gain",
@@ -55,6 +60,25 @@ _GAINS = {
 }
 
 
+class _Skipping(threading.local):
+    """Whether functions leave tensors as they are: in skip_init()."""
+
+    is_on = False
+
+
+_skipping = _Skipping()
+
+
+def _writes(function: _Writer) -> _Writer:
+    """Make a function that writes to a tensor one that can be told not to."""
+
+    @functools.wraps(function)
+    def call(tensor: _C.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return tensor if _skipping.is_on else function(tensor, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor of the standard deviation for a function that follows.
 
@@ -81,6 +105,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@_writes
 def uniform_(tensor: _C.Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Fill with numbers from `a` to before `b`, all as likely.
 
@@ -94,12 +119,14 @@ def uniform_(tensor: _C.Tensor, a: float = 0.0, b: float = 1.0, generator: Any =
         return tensor.uniform_(a, b, generator=generator)
 
 
+@_writes
 def normal_(tensor: _C.Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Fill with normally distributed numbers."""
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
 
+@_writes
 def trunc_normal_(
     tensor: _C.Tensor,
     mean: float = 0.0,
@@ -133,6 +160,7 @@ def trunc_normal_(
         return tensor.copy_(made)
 
 
+@_writes
 def constant_(tensor: _C.Tensor, val: float) -> Any:
     """Fill with one number."""
     with no_grad():
@@ -149,6 +177,7 @@ def zeros_(tensor: _C.Tensor) -> Any:
     return constant_(tensor, 0.0)
 
 
+@_writes
 def eye_(tensor: _C.Tensor) -> Any:
     """Fill a matrix with 1 on its diagonal, and 0 elsewhere.
 
@@ -165,6 +194,7 @@ def eye_(tensor: _C.Tensor) -> Any:
         return tensor.copy_(_C.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
+@_writes
 def dirac_(tensor: _C.Tensor, groups: int = 1) -> Any:
     """Fill the weight of a convolution so that it gives its input, as far as it has channels.
 
@@ -273,6 +303,7 @@ def kaiming_normal_(
     return tensor if std is None else normal_(tensor, 0.0, std, generator)
 
 
+@_writes
 def orthogonal_(tensor: _C.Tensor, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a matrix whose rows, or columns if these are fewer, are orthogonal.
 
@@ -293,6 +324,7 @@ def orthogonal_(tensor: _C.Tensor, gain: float = 1, generator: Any = None) -> An
         return tensor.copy_((q if rows >= columns else q.mT).reshape(tensor.shape)).mul_(gain)
 
 
+@_writes
 def sparse_(tensor: _C.Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill a matrix with normally distributed numbers, and a part of each column with 0.
 

@@ -97,6 +97,12 @@ gn_status gni_cpu_range(gn_tensor *numbers, int64_t *least, int64_t *most,
 gn_status gni_cpu_count(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cpu_count_small(gn_tensor *numbers, int64_t minimum, gn_tensor **made) GN_NODISCARD;
 
+/* Cannot fail. cpu_fold.c, cpu_row_sums.c */
+void gni_cpu_fold(gn_op op, gn_tensor *rows, gn_tensor *places, gn_tensor *values, bool has_self);
+void gni_cpu_row_sums(gn_tensor *source, gn_tensor *factors, gn_tensor *from, gn_tensor *to,
+                      gn_tensor *result);
+void gni_cpu_row_maxima(gn_tensor *source, gn_tensor *from, gn_tensor *to, gn_tensor *chosen);
+
 /* struct gni_backend: pool_maximum. cpu_pool.c */
 struct gni_pool;
 gn_status gni_cpu_pool_maximum(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,

@@ -15,6 +15,7 @@ from genesis.nn.utils.fusion import (
     fuse_linear_bn_eval,
     fuse_linear_bn_weights,
 )
+from genesis.nn.utils.init import skip_init
 from genesis.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
 from genesis.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
@@ -35,6 +36,7 @@ __all__ = [
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
+    "skip_init",
     "spectral_norm",
     "stateless",
     "vector_to_parameters",

@@ -92,7 +92,7 @@ class _Packer(ForkingPickler):
         near = value.detach().contiguous()
         view = memoryview(near.view(_C.int16) if near.dtype == _C.bfloat16 else near)
         if view.readonly:
-            view = memoryview(near.clone())
+            view = memoryview(near.clone(memory_format="contiguous_format"))
         held = PickleBuffer(view)
         self._shapes[id(held)] = _NUMBERS[near.dtype], near.shape
         return _as_it_is, (held, True) if value.requires_grad else (held,)
