@@ -140,15 +140,19 @@ static gn_tensor *halvings(struct gni_scope *s, gn_tensor *x, int *most)
     return counts;
 }
 
-/* exp(x) = exp(x / 2^k)^(2^k), where each matrix has its own k. */
+/* exp(x) = exp(x / 2^k)^(2^k), where each matrix has its own k. Squaring doubles an error each time: so matrices of float32 are
+ * computed in float64. */
 static gn_status matrix_exp_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor, *made = NULL;
+    const gn_dtype dtype = x->dtype;
     int most = 0;
     gni_matrix_check(&s, x, true);
     if (!gni_scope_is_ok(&s) || x->count == 0)
         return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_clone(&s, x) : NULL, results);
+    if (dtype == GN_FLOAT32)
+        x = gni_cast(&s, x, GN_FLOAT64);
     gn_tensor *counts = halvings(&s, x, &most);
     gn_tensor *scale = gni_unary(&s, GN_OP_EXP2, gni_unary(&s, GN_OP_NEGATIVE, counts));
     made = pade(&s, gni_binary(&s, GN_OP_MULTIPLY, gni_of(x), gni_of(scale)));
@@ -157,7 +161,7 @@ static gn_status matrix_exp_call(const gn_argument *a, gn_results *results)
         gn_tensor *is_next = gni_binary(&s, GN_OP_GREATER, gni_of(counts), gni_integer(i));
         made = gni_where(&s, is_next, gni_of(square), gni_of(made));
     }
-    return gni_scope_give(&s, made, results);
+    return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, dtype) : NULL, results);
 }
 
 /* ---- chains ----------------------------------------------------------------------------------------------------------- */
