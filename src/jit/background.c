@@ -41,7 +41,8 @@ enum {
     OPTIONS_MOST = 64,   /* of a source; NVRTC is given no more */
     THREADS_USUAL = 4,
     IDLE_MS = 2000,
-    PRIORITY_LESS = 10, /* so much nicer than the program */
+    PRIORITY_LESS = 10,    /* so much nicer than the program */
+    ASKS_UNTIL_AGAIN = 64, /* after which what failed for want of memory is tried again */
 };
 
 enum state {
@@ -59,8 +60,9 @@ struct request {
     uint64_t cost; /* the sum of what callers said */
     enum state state;
     unsigned flags;
-    bool is_forgotten;       /* while it ran: it is gone when it is done */
-    bool has_signature;      /* the identity is one; else it is the pieces of a source */
+    int asks_left;      /* of a refused one, until it is forgotten; 0: it is refused for good */
+    bool is_forgotten;  /* while it ran: it is gone when it is done */
+    bool has_signature; /* the identity is one; else it is the pieces of a source */
     struct gni_builder text; /* untrimmed; with a signature, until it runs */
     const char *name;        /* behind the identity; NULL: the first piece */
     size_t identity_size;
@@ -232,6 +234,13 @@ static void failure_log(const struct request *request, gn_status status)
             request->has_signature ? ", and its programs go on without it" : "", gn_error_detail());
 }
 
+/* Whether another try would end in the same way. Want of memory may pass. */
+static bool is_for_good(gn_status status)
+{
+    return status == GN_OK || status == GN_ERROR_COMPILATION || status == GN_ERROR_UNSUPPORTED ||
+           status == GN_ERROR_UNAVAILABLE;
+}
+
 /* With the mutex, which is given up meanwhile. */
 static void request_run(struct request *request)
 {
@@ -249,6 +258,7 @@ static void request_run(struct request *request)
         failure_log(request, status);
     gni_mutex_lock(&background_mutex);
     running_count--;
+    request->asks_left = is_for_good(status) ? 0 : ASKS_UNTIL_AGAIN;
     if (request->is_forgotten || !request->has_signature || (status == GN_OK && !is_stored))
         request_destroy(request);
     else
@@ -516,6 +526,11 @@ bool gni_kernel_is_requested(gn_device *device, const void *signature, size_t si
     struct request *request = request_find(&key);
     if (request != NULL)
         cost_add(request, cost);
+    if (request != NULL && request->state == REFUSED && request->asks_left > 0 &&
+        --request->asks_left == 0) {
+        settled_forget(request);
+        request = NULL;
+    }
     gni_mutex_unlock(&background_mutex);
     return request != NULL;
 }

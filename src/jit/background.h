@@ -17,7 +17,7 @@
  *
  * Invariants:
  *   BG1  a request never fails and waits for no compilation. What goes wrong in the background is printed once, and
- *        the kernel is refused: its program goes on without it;
+ *        the kernel is refused: its program goes on without it. For want of memory it is tried again after a while;
  *   BG2  a request is made by gni_kernel_build(), so J1 to J5 of kernel.h hold for it. Who calls gni_kernel_get()
  *        for a request that runs waits for it;
  *   BG3  while a request is queued there is a thread that will take it. The one with the largest cost goes first; of

@@ -49,6 +49,8 @@ struct job {
     struct gni_list link;
     struct gni_kernel *kernel; /* that becomes one: what it is known by is there */
     bool is_done;
+    bool
+        is_known_only; /* nothing is compiled: who needs the kernel tries again after this failed */
     int waiter_count;
     gn_status status;
     const char *detail; /* of a failure: the maker's, who waits until all have read it */
@@ -454,16 +456,18 @@ static struct job *job_find(const struct key *key)
     return NULL;
 }
 
-/* Under the mutex, which is given up meanwhile. */
-static gn_status job_wait(struct job *job, struct gni_kernel **kernel)
+/* Under the mutex, which is given up meanwhile. `is_void`: the job did not do what the caller needs. */
+static gn_status job_wait(struct job *job, const struct gni_kernel_source *source, bool *is_void,
+                          struct gni_kernel **kernel)
 {
     job->waiter_count++;
     while (!job->is_done)
         (void)pthread_cond_wait(&job_changed, &kernel_mutex.native);
     gn_status status = job->status;
+    *is_void = status != GN_OK && job->is_known_only && !source->is_known_only;
     if (status == GN_OK)
         *kernel = job->kernel;
-    else
+    else if (!*is_void)
         gni_error_keep("%s", job->detail);
     if (--job->waiter_count == 0)
         (void)pthread_cond_broadcast(&job_changed);
@@ -473,7 +477,7 @@ static gn_status job_wait(struct job *job, struct gni_kernel **kernel)
 /* Under the mutex, which is given up meanwhile. */
 static gn_status job_run(const struct key *key, struct gni_kernel **out)
 {
-    struct job job = {.kernel = NULL};
+    struct job job = {.is_known_only = key->source->is_known_only};
     GN_TRY(kernel_alloc(key, &job.kernel));
     gni_list_push_back(&jobs, &job.link);
     gni_mutex_unlock(&kernel_mutex);
@@ -496,6 +500,28 @@ static gn_status job_run(const struct key *key, struct gni_kernel **out)
     return job.status;
 }
 
+/* Under the mutex, which is given up meanwhile. */
+static gn_status kernel_get_locked(const struct key *key, struct gni_kernel **out)
+{
+    for (;;) {
+        bool is_void;
+        struct gni_kernel *kernel = table_find(key);
+        if (kernel != NULL) {
+            *out = kernel;
+            return GN_OK;
+        }
+        const struct refusal *refusal = refusal_find(key);
+        if (refusal != NULL)
+            return gni_error(GN_ERROR_COMPILATION, "%s", refusal->detail);
+        struct job *job = job_find(key);
+        if (job == NULL)
+            return job_run(key, out);
+        gn_status status = job_wait(job, key->source, &is_void, out);
+        if (!is_void)
+            return status;
+    }
+}
+
 gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *source,
                          struct gni_kernel **out)
 {
@@ -513,18 +539,7 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
     if (key.signature != NULL)
         gni_background_leave(device, key.signature, key.signature_size); /* J6 */
     gni_mutex_lock(&kernel_mutex);
-    gn_status status = GN_OK;
-    struct job *job = NULL;
-    const struct refusal *refusal = NULL;
-    kernel = table_find(&key);
-    if (kernel != NULL)
-        *out = kernel;
-    else if ((refusal = refusal_find(&key)) != NULL)
-        status = gni_error(GN_ERROR_COMPILATION, "%s", refusal->detail);
-    else if ((job = job_find(&key)) != NULL)
-        status = job_wait(job, out);
-    else
-        status = job_run(&key, out);
+    gn_status status = kernel_get_locked(&key, out);
     gni_mutex_unlock(&kernel_mutex);
     return status;
 }

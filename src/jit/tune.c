@@ -469,6 +469,21 @@ static bool class_measure(const struct gni_tune *tune, const struct gni_choice *
     return true;
 }
 
+static bool is_ready(const struct gni_tune *tune, enum mode mode, const struct gni_choice *choice)
+{
+    return mode != MODE_ON || tune->is_ready == NULL || tune->is_ready(tune->context, choice);
+}
+
+/* Asks all, so that those that are not ready will be. */
+static bool are_ready(const struct gni_tune *tune, enum mode mode, const struct gni_choice *choices,
+                      int count)
+{
+    bool are_all = true;
+    for (int i = 0; i < count; i++)
+        are_all &= is_ready(tune, mode, &choices[i]);
+    return are_all;
+}
+
 /* The choice of a class that is not decided. */
 static void class_decide(const struct gni_tune *tune, enum mode mode, const struct class_key *key,
                          uint64_t hash, struct gni_choice *choice)
@@ -490,7 +505,8 @@ static void class_decide(const struct gni_tune *tune, enum mode mode, const stru
     record_key(&made->record, &made->disk_key);
     if (count > 1)
         made->has_record = record_find(&made->disk_key, &made->record) ||
-                           (can_measure(tune, mode) && class_measure(tune, choices, mode, made));
+                           (can_measure(tune, mode) && are_ready(tune, mode, choices, count) &&
+                            class_measure(tune, choices, mode, made));
     made->choice = choices[made->has_record ? made->record.chosen : 0];
     made->is_open = !made->has_record && count > 1 && mode == MODE_ON;
     choice_add(made, choice);
@@ -520,7 +536,7 @@ gn_status gni_tune_run(const struct gni_tune *tune)
     bool is_open;
     if (!choice_find(&key, hash, &choice, &is_open) || (is_open && can_measure(tune, mode)))
         class_decide(tune, mode, &key, hash, &choice);
-    return tune->run(tune->context, &choice);
+    return tune->run(tune->context, is_ready(tune, mode, &choice) ? &choice : &tune->standard);
 }
 
 /* ---- looking at it -------------------------------------------------------------------------- */

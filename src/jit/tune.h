@@ -25,7 +25,7 @@
  *       and be free to run any number of times. The chosen one runs last.
  *   TU4  Measuring is bounded: 50 ms for a class and 2 s for the process, with all that is compiled for it; with `max`
  *       1 s and 60 s. A candidate that fails is passed over, and one that is not faster than the default by a
- *       fiftieth is not chosen.
+ *       fiftieth is not chosen. Where kernels are compiled in the background, a class waits until all candidates are there.
  *   TU5  Small problems, where launching takes longer than running, are never looked up.
  *
  * Threads: any. One measures at a time, and nobody waits for it.
@@ -66,6 +66,8 @@ struct gni_tune {
     void *context;                 /* of the functions below */
     /* Submits the problem. */
     gn_status (*run)(void *context, const struct gni_choice *choice);
+    /* (optional) Whether a candidate need not be waited for; with `on` nothing else is run. It may become ready later. */
+    bool (*is_ready)(void *context, const struct gni_choice *choice);
     /* Lists other candidates, GNI_TUNE_OTHERS_MOST at most; gives how many. They follow from the class. */
     int (*list)(void *context, struct gni_choice *choices);
 };

@@ -110,7 +110,7 @@ def test_what_is_too_large_for_the_interpreter_is_compiled(simulate):
         TOO_LARGE, GENESIS_TIERS="on", GENESIS_LOG="debug", SIM_GPU_MEMORY=str(64 << 20)
     )
     assert finished.stdout == "2400000.0\n"
-    assert "waits for its kernel: the interpreter would need 9600000 bytes" in finished.stderr
+    assert "waits for its kernel: the interpreter would need 4800000 bytes" in finished.stderr
 
 
 def test_many_values_at_a_time(simulate):

@@ -35,6 +35,10 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
 bool gni_specialization_is_interpreted(const struct gni_specialization *specialization,
                                        gn_stream *stream, gn_status *status);
 
+/* Whether its kernel need not be waited for: it is there, or programs have one tier. Else it is requested. */
+bool gni_specialization_is_ready(const struct gni_specialization *specialization,
+                                 gn_stream *stream);
+
 /* ---- rows, and new values ---- */
 
 gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out,

@@ -44,6 +44,7 @@ static struct gni_program_kernel kernel_wanted(const struct gni_specialization *
                                                unsigned char *signature)
 {
     return (struct gni_program_kernel){.program = specialization->program,
+                                       .has_functions = specialization->kind == GNI_REDUCE_SOFTMAX,
                                        .signature = signature,
                                        .signature_size =
                                            gni_specialization_sign(specialization, signature),
@@ -86,6 +87,13 @@ bool gni_specialization_is_interpreted(const struct gni_specialization *speciali
     struct gni_kernel *kernel = NULL;
     *status = gni_program_kernel_find(stream, &wanted, &kernel);
     return *status == GN_OK && kernel == NULL;
+}
+
+bool gni_specialization_is_ready(const struct gni_specialization *specialization, gn_stream *stream)
+{
+    gn_status status;
+    return !gni_program_kernel_has_tiers(stream->device) ||
+           (!gni_specialization_is_interpreted(specialization, stream, &status) && status == GN_OK);
 }
 
 /* ---- elementwise ------------------------------------------------------------------------------ */
@@ -237,6 +245,18 @@ static int usual_together(const struct reduce_work *work)
     return work->together_most < GNI_REDUCE_TOGETHER ? work->together_most : GNI_REDUCE_TOGETHER;
 }
 
+/* Whether a choice need not be waited for. */
+static bool reduce_is_ready(void *context, const struct gni_choice *choice)
+{
+    struct reduce_work *work = context;
+    struct gni_reduce_arguments reduce = work->arguments;
+    int64_t blocks;
+    work->specialization.steps = choice->values[REDUCE_TOGETHER];
+    reduce_spread(&work->specialization, work->is_by_columns, choice->values[REDUCE_BLOCKS],
+                  &reduce, &blocks);
+    return gni_specialization_is_ready(&work->specialization, work->stream);
+}
+
 /* The same without compiling, where the kernel that is taken by default is not there yet. */
 static gn_status reduce_interpret(struct reduce_work *work, bool *is_done)
 {
@@ -300,6 +320,7 @@ gn_status gni_cuda_reduce(struct gni_program *program, short value,
                             .type = gni_dtypes[gni_program_held(program, value)].name,
                             .context = &work,
                             .run = reduce_run,
+                            .is_ready = reduce_is_ready,
                             .list = reduce_list};
     if (task->kept == 0)
         return GN_OK;

@@ -109,6 +109,15 @@ static gn_status work_run(void *context, const struct gni_choice *choice)
     return gni_specialization_launch(&work->specialization, &work->reduce, blocks, 1, work->stream);
 }
 
+/* Whether a choice need not be waited for. */
+static bool work_is_ready(void *context, const struct gni_choice *choice)
+{
+    struct work *work = context;
+    unsigned blocks;
+    return work_prepare(work, choice, &blocks) == GN_OK &&
+           gni_specialization_is_ready(&work->specialization, work->stream);
+}
+
 /* The same without compiling, where the kernel is not there yet. */
 static gn_status work_interpret(struct work *work, const struct gni_choice *choice, bool *is_done)
 {
@@ -202,6 +211,7 @@ gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t row
                             .standard = standard,
                             .context = &work,
                             .run = work_run,
+                            .is_ready = work_is_ready,
                             .list = work_list};
     return gni_tune_run(&tune);
 }

@@ -1,8 +1,8 @@
 /*
  * interpret.c: instructions for interpret.cu: its text, and those of a program.
  *
- * There are two kernels, for values of 32 and of 64 bits. The first has few types (bool, int32, float32; halves in memory), and
- * the second has all. An operation with a type has a number in each, which its text and the writer below share.
+ * There are three kernels: for halves in memory alone, for values of 32 bits (bool, int32, float32; halves in memory), and for
+ * all types, in 64 bits. An operation with a type has a number in each, which its text and the writer below share.
  */
 #include "ops/cuda/interpret.h"
 
@@ -11,21 +11,21 @@
 #include "jit/archive.h"
 #include "jit/kernel.h"
 #include "jit/trim.h"
+#include "memory/manager.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/kernel_list.h"
 #include "ops/cuda/kernel_texts.h"
 #include "ops/cuda/weight.h"
+#include "ops/recorder.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
     THREADS = 128,
-    BLOCKS = 8,        /* that a multiprocessor should hold */
-    SLOT_BYTES = 4096, /* of a block: 32 for each thread */
-    SLOTS_MOST = 56,   /* fewer where a block cannot have so much shared memory */
-    WORDS = 504,       /* of interpret.cu, and the following */
+    SLOTS_MOST = 56, /* fewer where a block cannot have so much shared memory */
+    WORDS = 504,     /* of interpret.cu, and the following */
     ACCUMULATED = -1,
     NOTHING = -2,
     NUMBERS = -3,
@@ -33,13 +33,16 @@ enum {
     OPS,
     SIZES = 4, /* of elements: 1, 2, 4 and 8 bytes */
     BOOLS = SIZES,
-    NONE = 0, /* no number */
+    NONE = 0,       /* no number */
+    USUAL_MOST = 4, /* operations of a type that are found quickly */
 };
 
 enum access {
     ACCESS_ONE,
     ACCESS_PACKED,
     ACCESS_DENSE,
+    ACCESS_ROW_ONE,
+    ACCESS_ROW_PACKED,
     ACCESS_ROW,
     ACCESS_ANY,
 };
@@ -52,11 +55,22 @@ enum half {
     HALF_NARROW = 5,
 };
 
+/* By the values that a kernel has. */
+enum kind {
+    KIND_HALVES, /* halves in memory, computed as float32, and bool */
+    KIND_NARROW, /* float32, int32 and bool, and halves in memory */
+    KIND_WIDE,   /* all types */
+    INTERPRETERS,
+};
+
 /* A kernel: the numbers of its operations. */
 struct interpreter {
     const char *name;
-    bool is_wide;
-    int pack;
+    enum kind kind;
+    int word;        /* bytes of a value */
+    int pack;        /* elements of a thread */
+    int blocks;      /* that a multiprocessor should hold */
+    int usual_count; /* numbers of operations that are found quickly: the first ones */
     uint16_t op[OPS][GN_DTYPE_COUNT]; /* by the type of the operands */
     uint16_t convert[GN_DTYPE_COUNT][GN_DTYPE_COUNT];
     uint16_t round[GN_DTYPE_COUNT]; /* to a half */
@@ -64,21 +78,34 @@ struct interpreter {
     uint16_t load[SIZES + 1], store[SIZES];
 };
 
-static struct interpreter interpreters[2] = {
-    {.name = "interpret_narrow", .pack = 8},
-    {.name = "interpret_wide", .is_wide = true, .pack = 4},
+static struct interpreter interpreters[INTERPRETERS] = {
+    {.name = "interpret_halves", .kind = KIND_HALVES, .word = 4, .pack = 16, .blocks = 4},
+    {.name = "interpret_narrow", .kind = KIND_NARROW, .word = 4, .pack = 8, .blocks = 6},
+    {.name = "interpret_wide", .kind = KIND_WIDE, .word = 8, .pack = 4, .blocks = 6},
 };
+
+/* The usual operations of a chain. */
+static const enum gni_op usual_ops[USUAL_MOST] = {GNI_OP_ADD, GNI_OP_SUBTRACT, GNI_OP_MULTIPLY,
+                                                  GNI_OP_MAXIMUM};
 
 /* ---- numbers ------------------------------------------------------------------------------------------ */
 
 static bool has_type(const struct interpreter *interpreter, gn_dtype dtype)
 {
-    return interpreter->is_wide || dtype == GN_BOOL || dtype == GN_INT32 || dtype == GN_FLOAT32;
+    return interpreter->kind == KIND_WIDE || dtype == GN_BOOL || dtype == GN_FLOAT32 ||
+           (dtype == GN_INT32 && interpreter->kind == KIND_NARROW);
 }
 
+/* Of values of a type that have not been computed. */
 static bool has_memory_type(const struct interpreter *interpreter, gn_dtype dtype)
 {
     return has_type(interpreter, dtype) || gni_dtype_is_half(dtype);
+}
+
+/* The largest elements in memory; more would be too many for packs of halves. */
+static size_t memory_size_most(const struct interpreter *interpreter)
+{
+    return interpreter->kind == KIND_HALVES ? 2 : (size_t)interpreter->word;
 }
 
 /* Whether an operation is defined for operands of a type. */
@@ -108,20 +135,35 @@ static gn_dtype result_type(enum gni_op op, gn_dtype from)
     return is_test ? GN_BOOL : from;
 }
 
+static void usual_number(struct interpreter *interpreter, gn_dtype type, uint16_t *number)
+{
+    for (int i = 0; i < USUAL_MOST; i++)
+        interpreter->op[usual_ops[i]][type] = ++*number;
+}
+
 static void interpreter_number(struct interpreter *interpreter)
 {
     uint16_t number = NONE;
-    for (int size = 0; size < (interpreter->is_wide ? SIZES : SIZES - 1); size++) {
-        interpreter->load[size] = ++number;
-        interpreter->store[size] = ++number;
-    }
+    for (int size = 0; (size_t)1 << size <= memory_size_most(interpreter); size++)
+        if (size > 0) {
+            interpreter->load[size] = ++number;
+            interpreter->store[size] = ++number;
+        }
+    usual_number(interpreter, GN_FLOAT32, &number);
+    if (interpreter->kind == KIND_NARROW)
+        usual_number(interpreter, GN_INT32, &number);
+    if (interpreter->kind == KIND_WIDE)
+        usual_number(interpreter, GN_INT64, &number);
+    interpreter->usual_count = number;
+    interpreter->load[0] = ++number;
+    interpreter->store[0] = ++number;
     interpreter->load[BOOLS] = ++number;
     interpreter->choose = ++number;
     for (int from = 0; from < GN_DTYPE_COUNT; from++) {
         bool is_computed =
             has_type(interpreter, (gn_dtype)from) && !gni_dtype_is_half((gn_dtype)from);
         for (int op = 0; op < GNI_OP_COUNT && is_computed; op++)
-            if (has_operation((enum gni_op)op, (gn_dtype)from))
+            if (has_operation((enum gni_op)op, (gn_dtype)from) && interpreter->op[op][from] == NONE)
                 interpreter->op[op][from] = ++number;
         for (int to = 0; to < GN_DTYPE_COUNT; to++)
             if (has_memory_type(interpreter, (gn_dtype)from) &&
@@ -135,15 +177,15 @@ static void interpreter_number(struct interpreter *interpreter)
 
 static void interpreters_number(void)
 {
-    interpreter_number(&interpreters[0]);
-    interpreter_number(&interpreters[1]);
+    for (int i = 0; i < INTERPRETERS; i++)
+        interpreter_number(&interpreters[i]);
 }
 
-static struct interpreter *interpreter_get(bool is_wide)
+static struct interpreter *interpreter_get(int kind)
 {
     static struct gni_once once = GNI_ONCE_INIT;
     gni_once_run(&once, interpreters_number);
-    return &interpreters[is_wide];
+    return &interpreters[kind];
 }
 
 /* ---- the text ----------------------------------------------------------------------------------------- */
@@ -164,7 +206,7 @@ static int op_arity(int op)
 static bool is_called(const struct interpreter *interpreter, int op, gn_dtype from)
 {
     int weight = op == OP_EXP_HALF ? 1 : gni_op_weight((enum gni_op)op);
-    if (interpreter->is_wide || from != GN_FLOAT32)
+    if (interpreter->kind == KIND_WIDE || from != GN_FLOAT32)
         return !gni_weight_is_light(weight);
     return gni_weight_is_usual(weight);
 }
@@ -213,32 +255,48 @@ static void op_text(const struct interpreter *interpreter, int op, gn_dtype from
             gni_cuda_type(op == OP_EXP_HALF ? from : result_type((enum gni_op)op, from)));
 }
 
-static void execute_text(const struct interpreter *interpreter, struct gni_builder *text)
+/* The cases of the operations whose numbers are usual ones, or of the others. */
+static void cases_text(const struct interpreter *interpreter, bool are_usual,
+                       struct gni_builder *text)
 {
-    gni_builder_print(text, "\nELEMENT void execute(const arguments &a, const instruction &i, "
-                            "uint64 first, int here, word (&x)[PACK], const word (&y)[PACK], const "
-                            "word (&z)[PACK])\n{\n    switch (i.operation) {\n");
+#define IS_WANTED(number) ((number) != NONE && ((number) <= interpreter->usual_count) == are_usual)
     for (int size = 0; size < SIZES; size++)
-        if (interpreter->load[size] != NONE)
+        if (IS_WANTED(interpreter->load[size]))
             gni_builder_print(text, "    case %d: LOAD(%s)\n    case %d: STORE(%s)\n",
                               interpreter->load[size], size_types[size], interpreter->store[size],
                               size_types[size]);
-    gni_builder_print(
-        text, "    case %d: { load<uint8>(a, i, first, here, x); TRUE_OF }\n    case %d: CHOOSE\n",
-        interpreter->load[BOOLS], interpreter->choose);
+    if (!are_usual)
+        gni_builder_print(
+            text,
+            "    case %d: { load<uint8>(a, i, first, here, x); TRUE_OF }\n    case %d: CHOOSE\n",
+            interpreter->load[BOOLS], interpreter->choose);
     for (int from = 0; from < GN_DTYPE_COUNT; from++) {
         for (int op = 0; op < OPS; op++)
-            if (interpreter->op[op][from] != NONE)
+            if (IS_WANTED(interpreter->op[op][from]))
                 op_text(interpreter, op, (gn_dtype)from, text);
         for (int to = 0; to < GN_DTYPE_COUNT; to++)
-            if (interpreter->convert[from][to] != NONE)
+            if (IS_WANTED(interpreter->convert[from][to]))
                 gni_builder_print(text, "    case %d: CONVERT(%s, %s)\n",
                                   interpreter->convert[from][to], gni_cuda_type((gn_dtype)from),
                                   gni_cuda_type((gn_dtype)to));
-        if (interpreter->round[from] != NONE)
+        if (IS_WANTED(interpreter->round[from]))
             gni_builder_print(text, "    case %d: ROUNDED(round_%s)\n", interpreter->round[from],
                               gni_cuda_type((gn_dtype)from));
     }
+#undef IS_WANTED
+}
+
+static void execute_text(const struct interpreter *interpreter, struct gni_builder *text)
+{
+    gni_builder_print(text,
+                      "\nELEMENT void execute(const arguments &a, const instruction &i, "
+                      "uint64 first, int here, word (&x)[PACK], const word (&y)[PACK], const "
+                      "word (&z)[PACK])\n{\n    if (i.operation <= %d) {\n"
+                      "    switch (i.operation) {\n",
+                      interpreter->usual_count);
+    cases_text(interpreter, true, text);
+    gni_builder_print(text, "    }\n    return;\n    }\n    switch (i.operation) {\n");
+    cases_text(interpreter, false, text);
     gni_builder_print(text, "    }\n}\n");
 }
 
@@ -248,9 +306,9 @@ static void interpreter_text(const struct interpreter *interpreter, struct gni_b
     gni_builder_print(text,
                       "\n#define NAME %s\n#define IS_WIDE %d\ntypedef %s word;\n"
                       "enum { PACK = %d, THREADS = %d, BLOCKS = %d };\n",
-                      interpreter->name, interpreter->is_wide,
-                      interpreter->is_wide ? "uint64" : "unsigned", interpreter->pack, THREADS,
-                      BLOCKS);
+                      interpreter->name, interpreter->kind == KIND_WIDE,
+                      interpreter->kind == KIND_WIDE ? "uint64" : "unsigned", interpreter->pack,
+                      THREADS, interpreter->blocks);
     gni_builder_add(text, gni_text_interpret, strlen(gni_text_interpret));
     functions_text(interpreter, text);
     execute_text(interpreter, text);
@@ -259,46 +317,53 @@ static void interpreter_text(const struct interpreter *interpreter, struct gni_b
 static gn_status kernel_get(const struct interpreter *interpreter, gn_device *device,
                             struct gni_kernel **kernel)
 {
-    const uint64_t signature[] = {'I', interpreter->is_wide};
+    const uint64_t signature[] = {'I', interpreter->kind};
     *kernel = gni_kernel_find(device, signature, sizeof signature);
     if (*kernel != NULL)
         return GN_OK;
     struct gni_builder text = {.text = NULL};
     interpreter_text(interpreter, &text);
-    return gni_kernel_build_general(device, interpreter->name, &text, signature, sizeof signature,
-                                    kernel);
+    void *state = gni_wait_begin();
+    gn_status status = gni_kernel_build_general(device, interpreter->name, &text, signature,
+                                                sizeof signature, kernel);
+    gni_wait_end(state);
+    return status;
 }
 
 void gni_interpret_kernels(struct gni_kernel_list *list)
 {
-    for (int wide = 0; wide < 2; wide++) {
-        const struct interpreter *interpreter = interpreter_get(wide != 0);
+    for (int i = 0; i < INTERPRETERS; i++) {
+        const struct interpreter *interpreter = interpreter_get(i);
         struct gni_builder text = {.text = NULL};
         interpreter_text(interpreter, &text);
         gni_kernel_list_add(list, interpreter->name, &text);
     }
 }
 
+static bool archive_has(const struct interpreter *interpreter, gn_device *device)
+{
+    struct gni_builder text = {.text = NULL}, trimmed = {.text = NULL};
+    interpreter_text(interpreter, &text);
+    if (!text.has_failed)
+        gni_text_trim(text.text, &trimmed);
+    const struct gni_kernel_source source = {.name = interpreter->name, .text = trimmed.text};
+    bool has_all = !text.has_failed && !trimmed.has_failed && gni_archive_has(device, &source);
+    gni_builder_deinit(&trimmed);
+    gni_builder_deinit(&text);
+    return has_all;
+}
+
 bool gni_interpret_is_ready(gn_device *device)
 {
-    static _Atomic(unsigned char) known[GNI_DEVICE_MAX]; /* 1: no, 2: yes */
-    unsigned char answer = atomic_load_explicit(&known[device->index], memory_order_relaxed);
-    if (answer != 0)
-        return answer == 2;
+    static _Atomic(uint64_t) known[GNI_DEVICE_MAX]; /* 1: no, 2: yes; and of which shutdown */
+    const uint64_t turn = (uint64_t)gni_shutdown_count() << 2;
+    uint64_t answer = atomic_load_explicit(&known[device->index], memory_order_relaxed);
+    if (answer == (turn | 1) || answer == (turn | 2))
+        return answer == (turn | 2);
     bool is_ready = true;
-    for (int wide = 0; wide < 2; wide++) {
-        const struct interpreter *interpreter = interpreter_get(wide != 0);
-        struct gni_builder text = {.text = NULL}, trimmed = {.text = NULL};
-        interpreter_text(interpreter, &text);
-        if (!text.has_failed)
-            gni_text_trim(text.text, &trimmed);
-        const struct gni_kernel_source source = {.name = interpreter->name, .text = trimmed.text};
-        is_ready =
-            is_ready && !text.has_failed && !trimmed.has_failed && gni_archive_has(device, &source);
-        gni_builder_deinit(&trimmed);
-        gni_builder_deinit(&text);
-    }
-    atomic_store_explicit(&known[device->index], is_ready ? 2 : 1, memory_order_relaxed);
+    for (int i = 0; i < INTERPRETERS; i++)
+        is_ready = is_ready && archive_has(interpreter_get(i), device);
+    atomic_store_explicit(&known[device->index], turn | (is_ready ? 2 : 1), memory_order_relaxed);
     return is_ready;
 }
 
@@ -419,6 +484,20 @@ static void operands_release(struct writer *writer, const short *values, int cou
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
+/* How what is at strides is read or written. */
+static enum access row_access(const struct gni_layout *layout, const int64_t *strides, int pack,
+                              bool is_aligned)
+{
+    const int last = layout->ndim - 1;
+    if (layout->sizes[last] % pack != 0)
+        return ACCESS_ANY;
+    if (strides[last] == 0)
+        return ACCESS_ROW_ONE;
+    for (int d = 0; d < last; d++)
+        is_aligned &= strides[d] % pack == 0;
+    return strides[last] == 1 && is_aligned ? ACCESS_ROW_PACKED : ACCESS_ROW;
+}
+
 /* How a pack is read or written, and for that strides behind the address, which is at a place of words. */
 static void memory_describe(struct writer *writer, struct instruction *instruction,
                             enum gni_access access, const void *data, gn_dtype dtype,
@@ -434,13 +513,13 @@ static void memory_describe(struct writer *writer, struct instruction *instructi
     writer->arguments.words[place] = (uintptr_t)data;
     memcpy(&writer->arguments.words[place + 1], strides, (size_t)ndim * sizeof *strides);
     instruction->place = (uint16_t)place;
+    bool is_aligned = ((uintptr_t)data & ((align < 16 ? align : 16) - 1)) == 0;
     if (access == GNI_ACCESS_ONE)
         instruction->how = ACCESS_ONE;
     else if (access == GNI_ACCESS_CONTIGUOUS)
-        instruction->how =
-            ((uintptr_t)data & ((align < 16 ? align : 16) - 1)) == 0 ? ACCESS_PACKED : ACCESS_DENSE;
+        instruction->how = is_aligned ? ACCESS_PACKED : ACCESS_DENSE;
     else
-        instruction->how = layout->sizes[layout->ndim - 1] % pack == 0 ? ACCESS_ROW : ACCESS_ANY;
+        instruction->how = (uint16_t)row_access(layout, strides, pack, is_aligned);
 }
 
 static int size_index(gn_dtype dtype)
@@ -595,33 +674,50 @@ static void program_write(struct writer *writer)
         output_store(writer, i);
 }
 
-/* Whether the kernel for values of 32 bits has all types of a program. */
-static bool is_narrow(const struct gni_program *program)
+/* Whether a kernel has all types of a program. */
+static bool has_program(const struct interpreter *interpreter, const struct gni_program *program)
 {
-    const struct interpreter *narrow = interpreter_get(false);
+    size_t most = memory_size_most(interpreter);
     bool has_all = true;
     for (int i = 0; i < program->input_count; i++)
-        has_all &= has_memory_type(narrow, program->inputs[i].held);
-    for (int s = 0; s < program->step_count; s++)
         has_all &=
-            has_memory_type(narrow, program->steps[s].held) &&
-            (program->steps[s].kind != GNI_STEP_CONVERT ||
-             has_memory_type(narrow, program->steps[s].from)) &&
-            (program->steps[s].kind != GNI_STEP_OP || has_type(narrow, program->steps[s].from));
+            has_memory_type(interpreter, program->inputs[i].held) &&
+            (program->inputs[i].storage == NULL || gni_dtype_size(program->inputs[i].held) <= most);
+    for (int s = 0; s < program->step_count; s++)
+        has_all &= has_memory_type(interpreter, program->steps[s].held) &&
+                   (program->steps[s].kind != GNI_STEP_CONVERT ||
+                    has_memory_type(interpreter, program->steps[s].from)) &&
+                   (program->steps[s].kind != GNI_STEP_OP ||
+                    has_type(interpreter, program->steps[s].from));
     for (int i = 0; i < program->output_count; i++)
-        has_all &= has_memory_type(narrow, program->outputs[i].dtype);
+        has_all &= has_memory_type(interpreter, program->outputs[i].dtype) &&
+                   gni_dtype_size(program->outputs[i].dtype) <= most;
     return has_all;
 }
 
-static int slots_most(gn_device *device)
+static enum kind kind_choose(const struct gni_program *program)
+{
+    int kind = 0;
+    while (kind < KIND_WIDE && !has_program(interpreter_get(kind), program))
+        kind++;
+    return (enum kind)kind;
+}
+
+/* Of a block. */
+static int slot_bytes(const struct interpreter *interpreter)
+{
+    return THREADS * interpreter->pack * interpreter->word;
+}
+
+/* Bytes of shared memory that a block may have. */
+static int shared_most(gn_device *device)
 {
     static _Atomic(int) known[GNI_DEVICE_MAX];
     int most = atomic_load_explicit(&known[device->index], memory_order_relaxed);
     gn_device_properties properties;
     if (most != 0 || device->ops->properties(device, &properties) != GN_OK)
         return most;
-    uint64_t slots = properties.shared_memory_per_block_optin / SLOT_BYTES;
-    most = slots < SLOTS_MOST ? (int)slots : SLOTS_MOST;
+    most = (int)properties.shared_memory_per_block_optin;
     atomic_store_explicit(&known[device->index], most, memory_order_relaxed);
     return most;
 }
@@ -655,8 +751,7 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
 {
     struct gni_specialization specialization;
     struct writer writer; /* large, and what is read of it is set below */
-    bool is_wide = !is_narrow(program);
-    const struct interpreter *interpreter = interpreter_get(is_wide);
+    const struct interpreter *interpreter = interpreter_get((int)kind_choose(program));
     int64_t packs = gni_divided_up(program->count, interpreter->pack);
     gni_specialization_make(&specialization, program);
     writer.interpreter = interpreter;
@@ -666,7 +761,8 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
     writer.held = -1;
     writer.slots = 0;
     writer.taken = 0;
-    writer.slots_most = slots_most(device);
+    int slots = shared_most(device) / slot_bytes(interpreter);
+    writer.slots_most = slots < SLOTS_MOST ? slots : SLOTS_MOST;
     writer.has_failed = gni_divided_up(packs, THREADS) > INT32_MAX;
     writer_run(&writer, skip);
     if (writer.has_failed) {
@@ -676,9 +772,9 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
                 program->step_count);
         return false;
     }
-    interpretation->is_wide = is_wide;
+    interpretation->kind = (int)interpreter->kind;
     interpretation->blocks = (unsigned)gni_divided_up(packs, THREADS);
-    interpretation->shared_bytes = (size_t)writer.slots * SLOT_BYTES;
+    interpretation->shared_bytes = (size_t)(writer.slots * slot_bytes(interpreter));
     memcpy(interpretation->arguments, &writer.arguments, sizeof writer.arguments);
     return true;
 }
@@ -686,7 +782,7 @@ bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *s
 gn_status gni_interpret_submit(struct gni_interpretation *interpretation, gn_stream *stream)
 {
     struct gni_kernel *kernel;
-    GN_TRY(kernel_get(interpreter_get(interpretation->is_wide), stream->device, &kernel));
+    GN_TRY(kernel_get(interpreter_get(interpretation->kind), stream->device, &kernel));
     void *addresses[] = {interpretation->arguments};
     const struct gni_launch launch = {.grid = {interpretation->blocks, 1, 1},
                                       .block = {THREADS, 1, 1},

@@ -20,9 +20,10 @@
  * All threads of a grid read the same instructions, so that no branch diverges. The functions are those of the compiled kernels
  * (elements.cu): the bits are the same.
  *
- * sm_90, by NVRTC 13.0: 32-bit words take 64 registers, 64-bit words 80. Not measured on a GPU yet.
+ * execute() has two switches, since a compiler makes comparisons of them: a few operations are found by four, all others by nine.
+ * Not measured on a GPU yet.
  */
-struct instruction {
+struct __align__(16) instruction {
     unsigned short operation;
     short in[3];
     short slot;
@@ -38,11 +39,13 @@ enum {
 };
 
 enum access {
-    ACCESS_ONE,    /* one element for all */
-    ACCESS_PACKED, /* contiguous, and packs are aligned */
-    ACCESS_DENSE,  /* contiguous */
-    ACCESS_ROW,    /* at strides; a pack does not go across rows, the last dimension */
-    ACCESS_ANY,    /* at strides */
+    ACCESS_ONE,        /* one element for all */
+    ACCESS_PACKED,     /* contiguous, and packs are aligned */
+    ACCESS_DENSE,      /* contiguous */
+    ACCESS_ROW_ONE,    /* at strides, from here on; a pack does not go across rows, the last dimension: one element for a row */
+    ACCESS_ROW_PACKED, /* rows are contiguous, and packs aligned */
+    ACCESS_ROW,        /* rows have a stride */
+    ACCESS_ANY,        /* packs go across rows */
 };
 
 /* Halves lie in memory, and are computed as floats: conversions and rounding are a part of other instructions. */
@@ -100,18 +103,56 @@ enum {
 
 typedef pack<word, IN_PART> part;
 
-ELEMENT void slot_read(const part *slots, int slot, word (&x)[PACK])
+/* A thread's part of the slots, as an address of shared memory: 32 bits. */
+#ifdef GN_NO_PTX
+typedef part *slots_type;
+ELEMENT slots_type slots_of(part *slots) { return slots + threadIdx.x; }
+ELEMENT part part_read(slots_type slots, int number) { return slots[number * THREADS]; }
+ELEMENT void part_write(slots_type slots, int number, part x) { slots[number * THREADS] = x; }
+#else
+typedef unsigned slots_type;
+ELEMENT slots_type slots_of(part *slots)
+{
+    unsigned address;
+    asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(address) : "l"(slots));
+    return address + threadIdx.x * 16;
+}
+ELEMENT part part_read(slots_type slots, int number)
+{
+    part x;
+    const unsigned address = slots + number * (THREADS * 16);
+    if constexpr (sizeof(word) == 4)
+        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(*(unsigned *)&x.item[0]), "=r"(*(unsigned *)&x.item[1]), "=r"(*(unsigned *)&x.item[2 % IN_PART]), "=r"(*(unsigned *)&x.item[3 % IN_PART])
+                     : "r"(address));
+    else
+        asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(*(uint64 *)&x.item[0]), "=l"(*(uint64 *)&x.item[1]) : "r"(address));
+    return x;
+}
+ELEMENT void part_write(slots_type slots, int number, part x)
+{
+    const unsigned address = slots + number * (THREADS * 16);
+    if constexpr (sizeof(word) == 4)
+        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"((unsigned)x.item[0]),
+                     "r"((unsigned)x.item[1]), "r"((unsigned)x.item[2 % IN_PART]), "r"((unsigned)x.item[3 % IN_PART])
+                     : "memory");
+    else
+        asm volatile("st.shared.v2.u64 [%0], {%1, %2};" ::"r"(address), "l"((uint64)x.item[0]), "l"((uint64)x.item[1]) : "memory");
+}
+#endif
+
+ELEMENT void slot_read(slots_type slots, int slot, word (&x)[PACK])
 {
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
-        const part from = slots[(slot * PARTS + p) * THREADS + threadIdx.x];
+        const part from = part_read(slots, slot * PARTS + p);
 #pragma unroll
         for (int k = 0; k < IN_PART; k++)
             x[p * IN_PART + k] = from.item[k];
     }
 }
 
-ELEMENT void slot_write(part *slots, int slot, const word (&x)[PACK])
+ELEMENT void slot_write(slots_type slots, int slot, const word (&x)[PACK])
 {
 #pragma unroll
     for (int p = 0; p < PARTS; p++) {
@@ -119,19 +160,24 @@ ELEMENT void slot_write(part *slots, int slot, const word (&x)[PACK])
 #pragma unroll
         for (int k = 0; k < IN_PART; k++)
             to.item[k] = x[p * IN_PART + k];
-        slots[(slot * PARTS + p) * THREADS + threadIdx.x] = to;
+        part_write(slots, slot * PARTS + p, to);
     }
 }
 
-ELEMENT void fetch(const arguments &a, const part *slots, int operand, word (&x)[PACK])
+/* y, the second or third operand, where x is the accumulated value. NOTHING leaves it as it is: nobody reads it. */
+ELEMENT void fetch(const arguments &a, slots_type slots, int operand, const word (&x)[PACK], word (&y)[PACK])
 {
     if (operand >= 0) {
-        slot_read(slots, operand, x);
+        slot_read(slots, operand, y);
     } else if (operand <= NUMBERS) {
         const word number = (word)a.words[NUMBERS - operand];
 #pragma unroll
         for (int k = 0; k < PACK; k++)
-            x[k] = number;
+            y[k] = number;
+    } else if (operand == ACCUMULATED) {
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            y[k] = x[k];
     }
 }
 
@@ -156,70 +202,74 @@ CALLED int64 offset_at(const arguments &a, int place, uint64 i)
     return a.is_wide ? offset_of<uint64>(a, strides, i) : offset_of<unsigned>(a, strides, (unsigned)i);
 }
 
-/* Offsets of a pack, of which `here` elements are there. */
-ELEMENT void offsets_of(const arguments &a, const instruction &i, uint64 first, int here, int64 (&offset)[PACK])
+/* Where the pack, or its row, begins. */
+ELEMENT int64 begin_of(const arguments &a, const instruction &i, uint64 first)
 {
-    offset[0] = offset_at(a, i.place, first);
-    if (i.how == ACCESS_ROW) {
-        const int64 stride = (int64)a.words[i.place + a.ndim];
-#pragma unroll
-        for (int k = 1; k < PACK; k++)
-            offset[k] = offset[0] + k * stride;
-    } else {
-#pragma unroll
-        for (int k = 1; k < PACK; k++)
-            offset[k] = k < here ? offset_at(a, i.place, first + k) : 0;
-    }
+    return i.how == ACCESS_ONE ? 0 : i.how <= ACCESS_DENSE ? (int64)first : offset_at(a, i.place, first);
+}
+
+ELEMENT int64 stride_of(const arguments &a, const instruction &i)
+{
+    return i.how == ACCESS_ROW ? (int64)a.words[i.place + a.ndim] : 1;
 }
 
 /* Loads a pack; where there is no element, 0. */
 template <class M> ELEMENT void load(const arguments &a, const instruction &i, uint64 first, int here, word (&x)[PACK])
 {
     const M *from = (const M *)a.words[i.place];
-    if (i.how == ACCESS_PACKED && here == PACK) {
-        const pack<M, PACK> p = *(const pack<M, PACK> *)(from + first);
+    if (i.how == ACCESS_ANY) {
+#pragma unroll 1
+        for (int k = 0; k < PACK; k++) {
+            x[0] = k < here ? (word)from[offset_at(a, i.place, first + k)] : 0;
+            rotate<1>(x);
+        }
+        return;
+    }
+    from += begin_of(a, i, first);
+    if ((i.how == ACCESS_PACKED || i.how == ACCESS_ROW_PACKED) && here == PACK) {
+        const pack<M, PACK> p = *(const pack<M, PACK> *)from;
 #pragma unroll
         for (int k = 0; k < PACK; k++)
             x[k] = p.item[k];
-    } else if (i.how == ACCESS_ONE) {
+    } else if (i.how == ACCESS_ONE || i.how == ACCESS_ROW_ONE) {
         const word one = *from;
 #pragma unroll
         for (int k = 0; k < PACK; k++)
             x[k] = one;
-    } else if (i.how <= ACCESS_DENSE) {
-#pragma unroll
-        for (int k = 0; k < PACK; k++)
-            x[k] = k < here ? (word)from[first + k] : 0;
     } else {
-        int64 offset[PACK];
-        offsets_of(a, i, first, here, offset);
+        const int64 stride = stride_of(a, i);
 #pragma unroll
         for (int k = 0; k < PACK; k++)
-            x[k] = k < here ? (word)from[offset[k]] : 0;
+            x[k] = k < here ? (word)from[k * stride] : 0;
     }
 }
 
-template <class M> ELEMENT void store(const arguments &a, const instruction &i, uint64 first, int here, const word (&x)[PACK])
+/* x is as before, at the end. */
+template <class M> ELEMENT void store(const arguments &a, const instruction &i, uint64 first, int here, word (&x)[PACK])
 {
     M *to = (M *)a.words[i.place];
-    if (i.how == ACCESS_PACKED && here == PACK) {
+    if (i.how == ACCESS_ANY) {
+#pragma unroll 1
+        for (int k = 0; k < PACK; k++) {
+            if (k < here)
+                to[offset_at(a, i.place, first + k)] = (M)x[0];
+            rotate<1>(x);
+        }
+        return;
+    }
+    to += begin_of(a, i, first);
+    if ((i.how == ACCESS_PACKED || i.how == ACCESS_ROW_PACKED) && here == PACK) {
         pack<M, PACK> p;
 #pragma unroll
         for (int k = 0; k < PACK; k++)
             p.item[k] = (M)x[k];
-        *(pack<M, PACK> *)(to + first) = p;
-    } else if (i.how <= ACCESS_DENSE) {
-#pragma unroll
-        for (int k = 0; k < PACK; k++)
-            if (k < here)
-                to[first + k] = (M)x[k];
+        *(pack<M, PACK> *)to = p;
     } else {
-        int64 offset[PACK];
-        offsets_of(a, i, first, here, offset);
+        const int64 stride = stride_of(a, i);
 #pragma unroll
         for (int k = 0; k < PACK; k++)
             if (k < here)
-                to[offset[k]] = (M)x[k];
+                to[k * stride] = (M)x[k];
     }
 }
 
@@ -251,15 +301,45 @@ ELEMENT bool is_skipped(const arguments &a)
 #define STORE(type) { store<type>(a, i, first, here, x); break; }
 #define TRUE_OF EACH(x[k] != 0)
 
+/* Two floats as halves in a word: one instruction. */
+#if defined(GN_NO_PTX) || __CUDA_ARCH__ < 800
+template <class H> ELEMENT unsigned pair_of(float low, float high)
+{
+    return make<H>::from(low).bits | (unsigned)make<H>::from(high).bits << 16;
+}
+#else
+template <class H> ELEMENT unsigned pair_of(float low, float high)
+{
+    unsigned pair;
+    if constexpr (H::is_float16)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+#endif
+
+/* Floats become halves, or with IS_FLOAT floats that a half can be. */
+template <class H, bool IS_FLOAT> ELEMENT void halves_round(word (&x)[PACK])
+{
+#pragma unroll
+    for (int k = 0; k < PACK; k += 2) {
+        const unsigned pair = pair_of<H>(get<float>(x[k]), get<float>(x[k + 1]));
+        const H low = H{(unsigned short)pair}, high = H{(unsigned short)(pair >> 16)};
+        x[k] = IS_FLOAT ? put<float>(number(low)) : put<H>(low);
+        x[k + 1] = IS_FLOAT ? put<float>(number(high)) : put<H>(high);
+    }
+}
+
 ELEMENT void halves_change(int half, word (&x)[PACK])
 {
     switch (half) {
     case HALF_WIDEN_FLOAT16: CONVERT(float16, float32)
     case HALF_WIDEN_BFLOAT16: CONVERT(bfloat16, float32)
-    case HALF_ROUND_FLOAT16: ROUNDED(round_float16)
-    case HALF_ROUND_BFLOAT16: ROUNDED(round_bfloat16)
-    case HALF_NARROW_FLOAT16: CONVERT(float32, float16)
-    case HALF_NARROW_BFLOAT16: CONVERT(float32, bfloat16)
+    case HALF_ROUND_FLOAT16: halves_round<float16, true>(x); break;
+    case HALF_ROUND_BFLOAT16: halves_round<bfloat16, true>(x); break;
+    case HALF_NARROW_FLOAT16: halves_round<float16, false>(x); break;
+    case HALF_NARROW_BFLOAT16: halves_round<bfloat16, false>(x); break;
     }
 }
 
@@ -270,28 +350,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_
 {
     kernel_begin();
     extern __shared__ __align__(16) unsigned char slot_bytes[];
-    part *slots = (part *)slot_bytes;
+    const slots_type slots = slots_of((part *)slot_bytes);
     const uint64 first = ((uint64)blockIdx.x * THREADS + threadIdx.x) * PACK;
     if (first >= a.count || (a.skip != 0 && is_skipped(a)))
         return;
     const int here = a.count - first < PACK ? (int)(a.count - first) : PACK;
-    word x[PACK], y[PACK], z[PACK];
+    word x[PACK];
 #pragma unroll
     for (int k = 0; k < PACK; k++)
-        x[k] = y[k] = z[k] = 0;
+        x[k] = 0;
 #pragma unroll 1
     for (int n = 0; n < (int)a.length; n++) {
         const instruction i = ((const instruction *)a.words)[n];
-        fetch(a, slots, i.in[2], z);
-        fetch(a, slots, i.in[1], y);
-        if (i.in[1] == ACCUMULATED || i.in[2] == ACCUMULATED) {
-#pragma unroll
-            for (int k = 0; k < PACK; k++) {
-                y[k] = i.in[1] == ACCUMULATED ? x[k] : y[k];
-                z[k] = i.in[2] == ACCUMULATED ? x[k] : z[k];
-            }
-        }
-        fetch(a, slots, i.in[0], x);
+        word y[PACK], z[PACK];
+        fetch(a, slots, i.in[2], x, z);
+        fetch(a, slots, i.in[1], x, y);
+        if (i.in[0] != ACCUMULATED)
+            fetch(a, slots, i.in[0], x, x);
         if (i.half >= HALF_NARROW_FLOAT16)
             halves_change(i.half, x);
         execute(a, i, first, here, x, y, z);

@@ -24,7 +24,7 @@
 
 /* A program as instructions, ready to run. */
 struct gni_interpretation {
-    bool is_wide;
+    int kind; /* of the kernel */
     unsigned blocks;
     size_t shared_bytes;
     uint64_t arguments[512];
@@ -67,13 +67,19 @@ gn_status gni_interpret_list(const struct gni_list_program *list, int begin, int
                              int64_t stretch, double *partial, gn_stream *stream,
                              bool *is_done) GN_NODISCARD;
 
-/* Whether the archive has the interpreter for a device. */
-bool gni_interpret_is_ready(gn_device *device);
-
 /* Computes a value of an elementwise program into new memory, as another type, in the program's order. NULL in `values`:
  * it is too large for the interpreter, or for memory beside. */
 gn_status gni_interpret_value(const struct gni_program *program, short value, gn_dtype dtype,
                               gn_stream *stream, struct gni_storage **values) GN_NODISCARD;
+
+/* The value of a specialization as another type, in the program's order: where it lies in memory, or in `storage`, which is new
+ * and the caller's. NULL in `values`: as above. */
+gn_status gni_interpret_values(const struct gni_specialization *specialization, gn_dtype dtype,
+                               gn_stream *stream, struct gni_storage **storage,
+                               const void **values) GN_NODISCARD;
+
+/* Whether the archive has the interpreter for a device. */
+bool gni_interpret_is_ready(gn_device *device);
 
 /* Memory for values that a reduction reads. NULL: there is not enough, or it would be so much that a compiled kernel, which needs
  * none, is worth waiting for. */

@@ -89,6 +89,9 @@ gn_status gni_interpret_list(const struct gni_list_program *list, int begin, int
             continue;
         }
         *is_done = gni_interpret_prepare(&program, list->skip, stream->device, &interpretation);
+        if (!*is_done && e > begin) /* others have been changed */
+            return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
+                             (long long)entry->count);
         if (*is_done)
             GN_TRY(gni_interpret_submit(&interpretation, stream));
     }

@@ -1,6 +1,6 @@
 /*
- * interpret_reduce.c: reductions without compiling: tier 0. The value is interpreted into memory, as accumulators, and reduce.cu
- * reduces those, in the order of the compiled kernel.
+ * interpret_reduce.c: reductions without compiling: tier 0. The value is interpreted into memory, unless it lies there, and
+ * reduce.cu reduces it in the order of the compiled kernel.
  *
  * Sums and products of floating numbers depend on that order, and so have a kernel for each size of packs; all others have
  * the same bits in any order.
@@ -70,9 +70,10 @@ static void kernel_text(enum gni_reduce_kind kind, gn_reduction reduction, gn_dt
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text,
                       "\n#define NAME %s\n#define REDUCE_%s\n#define REDUCTION reduce_%s\n"
-                      "#define PACK %d\n#define TOGETHER 1\n" GNI_BLOCK_JOIN_DEFINITIONS
+                      "#define PACK %d\n#define TOGETHER %d\n" GNI_BLOCK_JOIN_DEFINITIONS
                       "typedef %s accumulator;\ntypedef %s element_type;\n",
-                      name, kinds[kind].macro, gni_cuda_reduction(reduction), pack, type, type);
+                      name, kinds[kind].macro, gni_cuda_reduction(reduction), pack,
+                      pack >= 8 ? 1 : 8 / (2 * pack), type, type);
     gni_builder_add(text, gni_text_interpret_result, strlen(gni_text_interpret_result));
     gni_builder_add(text, gni_text_interpret_reduce, strlen(gni_text_interpret_reduce));
     gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
@@ -135,12 +136,13 @@ struct arguments {
     int64_t kept, reduced, chunk, parts, slot;
     double divisor;
     void *partial, *result;
-    int64_t result_type, is_mean;
+    int64_t result_type, is_mean, is_single;
 };
 
 static gn_status values_reduce(const struct gni_specialization *specialization,
                                const struct gni_reduce_arguments *reduce, int64_t blocks,
-                               gn_dtype accumulator, const void *values, gn_stream *stream)
+                               gn_dtype accumulator, gn_dtype type, const void *values,
+                               gn_stream *stream)
 {
     struct gni_kernel *kernel;
     struct gni_storage *partial = NULL;
@@ -153,7 +155,8 @@ static gn_status values_reduce(const struct gni_specialization *specialization,
                                   .divisor = reduce->divisor,
                                   .result = reduce->result,
                                   .result_type = specialization->result,
-                                  .is_mean = specialization->reduction == GN_REDUCE_MEAN};
+                                  .is_mean = specialization->reduction == GN_REDUCE_MEAN,
+                                  .is_single = accumulator == GN_FLOAT64 && type == GN_FLOAT32};
     GN_TRY(kernel_get(stream->device, specialization->kind, specialization->reduction, accumulator,
                       specialization->pack, &kernel));
     if (reduce->parts > 1) {
@@ -194,21 +197,39 @@ gn_status gni_interpret_value(const struct gni_program *program, short value, gn
     return status;
 }
 
+gn_status gni_interpret_values(const struct gni_specialization *specialization, gn_dtype dtype,
+                               gn_stream *stream, struct gni_storage **storage, const void **values)
+{
+    short value = specialization->value;
+    const struct gni_program *program = specialization->program;
+    bool is_there = value < program->input_count && !specialization->is_strided &&
+                    specialization->inputs[value] == GNI_ACCESS_CONTIGUOUS &&
+                    program->inputs[value].held == dtype;
+    *storage = NULL;
+    *values = is_there ? program->inputs[value].data : NULL;
+    if (is_there)
+        return GN_OK;
+    GN_TRY(gni_interpret_value(program, value, dtype, stream, storage));
+    *values = *storage != NULL ? (*storage)->data : NULL;
+    return GN_OK;
+}
+
 gn_status gni_interpret_reduce(const struct gni_specialization *specialization,
                                const struct gni_reduce_arguments *reduce, int64_t blocks,
                                gn_stream *stream, bool *is_done)
 {
-    const struct gni_program *program = specialization->program;
-    gn_dtype accumulator = gni_reduce_accumulator(specialization->reduction,
-                                                  gni_program_held(program, specialization->value));
-    struct gni_storage *values;
+    gn_dtype held = gni_program_held(specialization->program, specialization->value);
+    gn_dtype accumulator = gni_reduce_accumulator(specialization->reduction, held);
+    gn_dtype type = accumulator == GN_FLOAT64 && held == GN_FLOAT32 ? held : accumulator;
+    struct gni_storage *storage;
+    const void *values;
     *is_done = false;
-    GN_TRY(gni_interpret_value(program, specialization->value, accumulator, stream, &values));
+    GN_TRY(gni_interpret_values(specialization, type, stream, &storage, &values));
     if (values == NULL)
         return GN_OK;
     *is_done = true;
     gn_status status =
-        values_reduce(specialization, reduce, blocks, accumulator, values->data, stream);
-    gni_storage_release(values);
+        values_reduce(specialization, reduce, blocks, accumulator, type, values, stream);
+    gni_storage_release(storage);
     return status;
 }

@@ -64,15 +64,15 @@ gn_status gni_interpret_softmax(const struct gni_specialization *specialization,
                                 gn_stream *stream, bool *is_done)
 {
     gn_dtype compute = gni_dtypes[specialization->result].compute;
-    struct gni_storage *values;
+    struct gni_storage *storage;
+    const void *values;
     *is_done = false;
-    GN_TRY(gni_interpret_value(specialization->program, specialization->value, compute, stream,
-                               &values));
+    GN_TRY(gni_interpret_values(specialization, compute, stream, &storage, &values));
     if (values == NULL)
         return GN_OK;
     *is_done = true;
     gn_status status =
-        values_softmax(specialization, reduce, blocks, compute == GN_FLOAT64, values->data, stream);
-    gni_storage_release(values);
+        values_softmax(specialization, reduce, blocks, compute == GN_FLOAT64, values, stream);
+    gni_storage_release(storage);
     return status;
 }

@@ -3,6 +3,7 @@
  */
 #include "ops/cuda/program_kernel.h"
 
+#include "device/cuda/library.h"
 #include "jit/archive.h"
 #include "jit/background.h"
 #include "jit/compiler.h"
@@ -12,8 +13,11 @@
 #include "ops/recorder.h"
 
 /* Whether every compiler gives the same bits: arithmetic, comparisons, conversions, roots. */
-static bool is_exact(const struct gni_program *program)
+static bool is_exact(const struct gni_program_kernel *wanted)
 {
+    const struct gni_program *program = wanted->program;
+    if (wanted->has_functions)
+        return false;
     for (int s = 0; s < program->step_count; s++)
         if (program->steps[s].kind == GNI_STEP_OP && !gni_op_is_exact(program->steps[s].op))
             return false;
@@ -26,12 +30,18 @@ static uint64_t cost_of(const struct gni_program *program)
     return (uint64_t)program->count * (uint64_t)(program->step_count + 1);
 }
 
+/* Without an archive two tiers are of use on the simulator alone, which compiles the interpreter in seconds and once. */
 static bool is_mode(gn_device *device, enum gni_tiers wanted)
 {
     enum gni_tiers mode = gni_tiers_mode();
-    if (mode == GNI_TIERS_AUTO)
+    if (mode == GNI_TIERS_AUTO || (mode == GNI_TIERS_ON && !gni_nvrtc_is_the_drivers()))
         mode = gni_interpret_is_ready(device) ? GNI_TIERS_ON : GNI_TIERS_COMPILED;
     return mode == wanted;
+}
+
+bool gni_program_kernel_has_tiers(gn_device *device)
+{
+    return is_mode(device, GNI_TIERS_ON);
 }
 
 gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_kernel *wanted,
@@ -100,7 +110,7 @@ gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_ke
         return GN_OK;
     if (is_mode(device, GNI_TIERS_COMPILED))
         return gni_program_kernel_build(device, wanted, kernel);
-    bool is_free = is_exact(wanted->program);
+    bool is_free = is_exact(wanted);
     if (stream->upper.capture != NULL && (is_free || !is_other_version())) {
         gn_status status = gni_program_kernel_build(device, wanted, kernel);
         if (status != GN_ERROR_UNAVAILABLE)

@@ -28,6 +28,8 @@ enum {
 
 struct gni_program_kernel {
     const struct gni_program *program;
+    bool
+        has_functions; /* the kernel computes functions that are no steps of the program, as softmax does */
     const void *signature;
     size_t signature_size;
     /* Makes the kernel's name and text. */
@@ -40,6 +42,9 @@ struct gni_program_kernel {
  * the stream is captured, since a graph runs many times. */
 gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_kernel *wanted,
                                   struct gni_kernel **kernel) GN_NODISCARD;
+
+/* Whether programs of a device have two tiers. */
+bool gni_program_kernel_has_tiers(gn_device *device);
 
 /* The kernel, compiled now if need be. */
 gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_kernel *wanted,
