@@ -348,6 +348,56 @@ static void refused_body(void *context)
     control.fail(NULL, 0, 0, 0);
     CHECK_OK(build(2, &kernel)); /* that was no word about the text */
     kernel_check(2);
+    control.fail("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY, 1);
+    ask(3, 1, 0);
+    CHECK_OK(gn_kernel_wait(UINT64_MAX));
+    control.fail(NULL, 0, 0, 0);
+    int asks = 0;
+    while (is_asked(3, 1) && asks < 1000)
+        asks++;
+    CHECK_U64(asks, 63);
+    ask(3, 1, 0); /* memory may be there again */
+    CHECK_OK(gn_kernel_wait(UINT64_MAX));
+    kernel_check(3);
+}
+
+/* ---- kernels that are wanted only if they are known ------------------------------------------ */
+
+static gn_status build_known(int number, struct gni_kernel **kernel)
+{
+    struct name name = name_of(number);
+    struct gni_builder text = text_of(number);
+    return gni_kernel_build_known(device, name.text, &text, name.text, strlen(name.text), kernel);
+}
+
+static void *known_run(void *context)
+{
+    atomic_bool *is_over = context;
+    struct gni_kernel *kernel;
+    gn_status status = GN_OK;
+    while (!atomic_load(is_over) && (status == GN_OK || status == GN_ERROR_UNAVAILABLE))
+        status = build_known(1, &kernel);
+    return status == GN_OK || status == GN_ERROR_UNAVAILABLE ? NULL : context;
+}
+
+/* Who needs a kernel gets it, while another thread looks in vain for one that has been compiled. */
+static void test_known_kernels(void)
+{
+    static atomic_bool is_over;
+    struct gni_kernel *kernel;
+    pthread_t thread;
+    void *failed;
+    begin();
+    CHECK_STATUS(build_known(1, &kernel), GN_ERROR_UNAVAILABLE);
+    CHECK(find(1) == NULL);
+    CHECK(pthread_create(&thread, NULL, known_run, &is_over) == 0);
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(gn_kernel_cache_clear(NULL));
+        CHECK_OK(build(1, &kernel));
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(thread, &failed) == 0 && failed == NULL);
+    kernel_check(1);
 }
 
 /* Each is printed once, with its reason. */
@@ -356,7 +406,7 @@ static void test_failures(void)
     static struct child_result child;
     child_run(refused_body, NULL, &child);
     child_is_ok(&child);
-    CHECK_U64(child_count(&child, "warning"), 2);
+    CHECK_U64(child_count(&child, "warning"), 3);
     CHECK_U64(child_count(&child, "kernel background_1 was not made in the background"), 1);
     CHECK_U64(child_count(&child, "a test wants no such text"), 1);
     CHECK_U64(child_count(&child, "kernel background_2 was not made in the background"), 1);
@@ -648,6 +698,7 @@ int main(void)
     RUN(test_running_kernels_are_waited_for);
     RUN(test_sources);
     RUN(test_the_list);
+    RUN(test_known_kernels);
     RUN(test_no_host_memory);
     RUN(test_no_thread);
     RUN(test_during_a_capture);

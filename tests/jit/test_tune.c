@@ -41,6 +41,7 @@ struct problem {
     unsigned sleep_us;                       /* that a run takes */
     void (*during)(struct problem *problem); /* (optional) in each run */
     int class_number;
+    unsigned waiting; /* candidates that are not ready, as bits */
 };
 
 static const struct gni_tune_family family = {.name = "test",
@@ -60,6 +61,12 @@ static gn_status problem_run(void *context, const struct gni_choice *choice)
         (void)usleep(problem->sleep_us);
     bool is_failing = at == problem->failing || problem->failing == ALL;
     return is_failing ? gni_error(GN_ERROR_COMPILATION, "it does not compile") : GN_OK;
+}
+
+static bool problem_is_ready(void *context, const struct gni_choice *choice)
+{
+    const struct problem *problem = context;
+    return (problem->waiting >> choice->values[0] & 1) == 0;
 }
 
 static int problem_list(void *context, struct gni_choice *choices)
@@ -85,6 +92,7 @@ static struct gni_tune tune_of(struct problem *problem, uint64_t nbytes, gn_stre
                              .extents = {gni_tune_log(1000), problem->class_number},
                              .context = problem,
                              .run = problem_run,
+                             .is_ready = problem_is_ready,
                              .list = problem_list};
 }
 
@@ -116,6 +124,28 @@ static void test_logarithms(void)
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         CHECK_U64(gni_tune_log(sizes[i]), logs[i]);
     CHECK_U64(gni_tune_log(INT64_MAX), 125);
+}
+
+/* A class is not decided before all candidates are ready, and a choice that is not is not run. */
+static void test_candidates_that_are_not_ready(void)
+{
+    struct problem problem = {.times = {9, 7, 5, 1}, .failing = -1, .waiting = 1 << 2};
+    forget(MODE_ON);
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(problem_solve(&problem));
+        CHECK_U64(runs_of(&problem), 1);
+        CHECK_U64(problem.last, 0);
+    }
+    problem.waiting = 0;
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.last, 2);
+    problem.waiting = 1 << 2; /* as in a process that finds the choice on disk */
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.runs[0], 1);
+    CHECK_U64(runs_of(&problem), 1);
+    problem.waiting = 0;
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.last, 2);
 }
 
 /* The sizes of each class, as people read them, follow each other without a gap. */
@@ -824,6 +854,7 @@ int main(void)
     CHECK_OK(gn_stream_get_default(device, &stream));
     gni_tune_set_clock(problem_clock);
     RUN(test_logarithms);
+    RUN(test_candidates_that_are_not_ready);
     RUN(test_classes_in_words);
     RUN(test_off_and_small);
     RUN(test_the_fastest);
