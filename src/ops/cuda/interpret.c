@@ -206,7 +206,7 @@ static int op_arity(int op)
 static bool is_called(const struct interpreter *interpreter, int op, gn_dtype from)
 {
     int weight = op == OP_EXP_HALF ? 1 : gni_op_weight((enum gni_op)op);
-    if (interpreter->kind == KIND_WIDE || from != GN_FLOAT32)
+    if (interpreter->kind != KIND_NARROW || from != GN_FLOAT32)
         return !gni_weight_is_light(weight);
     return gni_weight_is_usual(weight);
 }

@@ -164,7 +164,7 @@ ELEMENT void slot_write(slots_type slots, int slot, const word (&x)[PACK])
     }
 }
 
-/* y, the second or third operand, where x is the accumulated value. NOTHING leaves it as it is: nobody reads it. */
+/* y, an operand, where x is the accumulated value. */
 ELEMENT void fetch(const arguments &a, slots_type slots, int operand, const word (&x)[PACK], word (&y)[PACK])
 {
     if (operand >= 0) {
@@ -363,8 +363,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_
     for (int n = 0; n < (int)a.length; n++) {
         const instruction i = ((const instruction *)a.words)[n];
         word y[PACK], z[PACK];
-        fetch(a, slots, i.in[2], x, z);
-        fetch(a, slots, i.in[1], x, y);
+        if (i.in[2] != NOTHING)
+            fetch(a, slots, i.in[2], x, z);
+        if (i.in[1] != NOTHING)
+            fetch(a, slots, i.in[1], x, y);
         if (i.in[0] != ACCUMULATED)
             fetch(a, slots, i.in[0], x, x);
         if (i.half >= HALF_NARROW_FLOAT16)

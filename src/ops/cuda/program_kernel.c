@@ -60,12 +60,15 @@ gn_status gni_program_kernel_build(gn_device *device, const struct gni_program_k
     return status;
 }
 
-/* Whether kernels of this process are made by another compiler than those of the archive, as far as that is known. */
-static bool is_other_version(void)
+/* Whether kernels of this process are made by another compiler than those of the archive; unless it `may_load` the compiler, as
+ * far as that is known. */
+static bool is_other_version(bool may_load)
 {
     struct gni_compiler compiler;
     int version = gni_archive_nvrtc_version();
-    return version != 0 && gni_compiler_guess(&compiler) && compiler.version != version;
+    return version != 0 &&
+           (gni_compiler_guess(&compiler) || (may_load && gni_compiler_load(&compiler) == GN_OK)) &&
+           compiler.version != version;
 }
 
 /* A kernel that an earlier process has stored, so that the program begins in tier 1. */
@@ -89,7 +92,8 @@ static struct gni_kernel *kernel_request(gn_device *device, const struct gni_pro
     uint64_t cost = cost_of(wanted->program);
     if (gni_kernel_is_requested(device, wanted->signature, wanted->signature_size, cost))
         return NULL;
-    struct gni_kernel *kernel = is_free || !is_other_version() ? NULL : stored_find(device, wanted);
+    struct gni_kernel *kernel =
+        is_free || !is_other_version(false) ? NULL : stored_find(device, wanted);
     if (kernel != NULL)
         return kernel;
     wanted->write(wanted->context, name, &text);
@@ -111,7 +115,7 @@ gn_status gni_program_kernel_find(gn_stream *stream, const struct gni_program_ke
     if (is_mode(device, GNI_TIERS_COMPILED))
         return gni_program_kernel_build(device, wanted, kernel);
     bool is_free = is_exact(wanted);
-    if (stream->upper.capture != NULL && (is_free || !is_other_version())) {
+    if (stream->upper.capture != NULL && (is_free || !is_other_version(true))) {
         gn_status status = gni_program_kernel_build(device, wanted, kernel);
         if (status != GN_ERROR_UNAVAILABLE)
             return status;
