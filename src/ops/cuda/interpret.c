@@ -360,7 +360,7 @@ bool gni_interpret_is_ready(gn_device *device)
     uint64_t answer = atomic_load_explicit(&known[device->index], memory_order_relaxed);
     if (answer == (turn | 1) || answer == (turn | 2))
         return answer == (turn | 2);
-    bool is_ready = true;
+    bool is_ready = gni_archive_nvrtc_version() != 0;
     for (int i = 0; i < INTERPRETERS; i++)
         is_ready = is_ready && archive_has(interpreter_get(i), device);
     atomic_store_explicit(&known[device->index], turn | (is_ready ? 2 : 1), memory_order_relaxed);
