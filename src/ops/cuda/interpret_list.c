@@ -10,10 +10,11 @@
 #include "ops/list_program.h"
 
 static const struct gni_fixed reductions[GN_REDUCTION_COUNT] = {
-#define REDUCTION_ROW(name)                                                      \
-    {                                                                            \
-        "interpret_list_" #name, {gni_text_reductions, gni_text_interpret_list}, \
-            "#define REDUCTION reduce_" #name "\n"                               \
+#define REDUCTION_ROW(name)                                                                      \
+    {                                                                                            \
+        "interpret_list_" #name, {gni_text_reductions, gni_text_list},                           \
+            "#define LIST_BLOCKS\ntypedef float64 accumulator;\n#define REDUCTION reduce_" #name \
+            "\n"                                                                                 \
     }
     [GN_REDUCE_SUM] = REDUCTION_ROW(sum),
     [GN_REDUCE_MAXIMUM] = REDUCTION_ROW(amax),
@@ -45,7 +46,7 @@ static void program_place(const struct gni_list_program *list, const struct gni_
     }
 }
 
-/* The arguments of interpret_list.cu. */
+/* The arguments of list.cu, with LIST_BLOCKS. */
 struct arguments {
     const void *values;
     int64_t count, pack, stretch;

@@ -21,7 +21,6 @@ extern const char gni_text_matmul[];
 extern const char gni_text_index[];
 extern const char gni_text_interpret[];
 extern const char gni_text_interpret_columns[];
-extern const char gni_text_interpret_list[];
 extern const char gni_text_interpret_reduce[];
 extern const char gni_text_interpret_result[];
 extern const char gni_text_interpret_rows[];

@@ -18,7 +18,8 @@
  *   pack_value(scalars, packs, k)        the value of element k, an accumulator
  *
  * A block has BLOCK_PACKS packs for each of its threads, of one entry. A reduction leaves an accumulator for each block behind;
- * LIST_JOIN is the kernel that joins those of an entry, in their order.
+ * LIST_JOIN is the kernel that joins those of an entry, in their order; LIST_BLOCKS one that leaves the same behind, of values of
+ * an entry that lie in memory (interpret_list.c).
  *
  * Bound by memory. On an H200 a step of AdamW on 124 million float32 elements in 150 tensors is measured by
  * bench/bench_lists.py beside a copy.
@@ -62,6 +63,28 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     x = block_reduce(x);
     if (threadIdx.x == 0)
         a.result[a.index[entry]] = x;
+}
+#elif defined(LIST_BLOCKS)
+struct arguments {
+    const accumulator *values;
+    int64 count, pack;
+    int64 stretch; /* elements of a block */
+    accumulator *partial;
+};
+
+/* The blocks of one entry. */
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    kernel_begin();
+    const int64 begin = (int64)blockIdx.x * a.stretch;
+    const int64 end = begin + a.stretch < a.count ? begin + a.stretch : a.count;
+    accumulator x = REDUCTION::start<accumulator>();
+    for (int64 i = begin + threadIdx.x * a.pack; i < end; i += 256 * a.pack)
+        for (int64 k = i; k < i + a.pack && k < end; k++)
+            x = REDUCTION::join(x, a.values[k]);
+    x = block_reduce(x);
+    if (threadIdx.x == 0)
+        a.partial[blockIdx.x] = x;
 }
 #else
 /* The entry that has a block: the last one whose first block is not behind it. */
