@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/sha256.h"
+#include "jit/zlib.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #define FILE_MAGIC "GNARCHIV"
 #define KEY_FORMAT "genesis archive 1" /* changes with what is hashed */
@@ -41,6 +41,7 @@ _Static_assert(sizeof(struct gni_archive_entry) == 32, "an entry has no holes");
 _Static_assert(sizeof(struct gni_archive_block) == 24, "a block has no holes");
 
 struct gni_archive_file {
+    const struct gni_zlib *zlib;
     const unsigned char *bytes; /* mapped */
     size_t nbytes;
     const struct header *header;             /* in the bytes, */
@@ -91,8 +92,9 @@ static bool checksum_is_right(const struct gni_archive_file *file)
 {
     struct header header = *file->header;
     header.checksum = 0;
-    uLong sum = crc32(0, (const Bytef *)&header, sizeof header);
-    sum = crc32(sum, (const Bytef *)file->entries, (uInt)(file->table_bytes - sizeof header));
+    unsigned long sum = file->zlib->crc32(0, (const unsigned char *)&header, sizeof header);
+    sum = file->zlib->crc32(sum, (const unsigned char *)file->entries,
+                            (unsigned)(file->table_bytes - sizeof header));
     return sum == file->header->checksum;
 }
 
@@ -169,7 +171,9 @@ gn_status gni_archive_file_open(const char *path, struct gni_archive_file **out)
     struct gni_archive_file *file = gni_host_alloc(sizeof *file);
     if (file == NULL)
         return gni_error_host_memory(sizeof *file);
-    gn_status status = file_map(path, &file->bytes, &file->nbytes);
+    gn_status status = gni_zlib_open(&file->zlib);
+    if (status == GN_OK)
+        status = file_map(path, &file->bytes, &file->nbytes);
     if (status != GN_OK) {
         gni_host_free(file);
         return status;
@@ -306,8 +310,9 @@ static bool block_unpack(const struct gni_archive_file *file, const struct gni_a
 {
     const struct gni_archive_block *block = &file->blocks[entry->block];
     uint32_t command_bytes;
-    uLongf made = block->inflated_bytes;
-    if (uncompress(inflated, &made, file->bytes + block->offset, block->packed_bytes) != Z_OK ||
+    unsigned long made = block->inflated_bytes;
+    if (file->zlib->uncompress(inflated, &made, file->bytes + block->offset, block->packed_bytes) !=
+            0 ||
         made != block->inflated_bytes)
         return false;
     memcpy(&command_bytes, inflated, sizeof command_bytes);
