@@ -142,3 +142,54 @@ def test_sums_of_columns_beside_other_things(rows, columns, dtype, threads, caps
     whole = (g * (x - x.mean(-1, keepdim=True))).to(genesis.float64).numpy().sum(0)
     scale = 0.05 if dtype == "bfloat16" else 1e-5
     assert abs(found[0][1] - whole).max() <= scale * rows**0.5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("columns", [31, 60, 64, 127, 768, 1025, 2000, 4097])
+def test_chains_of_steps(columns, dtype):
+    """Steps in vector registers: the bits are those of one operation after the other."""
+    genesis.manual_seed(columns)
+    kind = getattr(genesis, dtype)
+    x, y = (genesis.randn(37, columns, dtype=kind) for _ in range(2))
+    weight, bias = (genesis.randn(columns, dtype=kind) for _ in range(2))
+    wide = genesis.randn(37, columns + 3, dtype=kind)[:, 1:-2]
+    found = []
+    try:
+        for is_fused in (True, False):
+            genesis.set_fusion(is_fused)
+            mean = x.mean(-1, keepdim=True)
+            apart = x - mean
+            kept = mean - apart * weight + wide
+            twice = kept + kept
+            scale = (twice * twice).mean(-1, keepdim=True).rsqrt()
+            over = scale / (twice * scale / 3.0 + bias).square()
+            back = -(over - apart) * over * (2.0 - over)
+            total = back.sum(-1, keepdim=True)
+            last = (y + back) * total - y
+            found.append([kept, back, total, last, (last * y).sum(-1)])
+            genesis.flush()
+    finally:
+        genesis.set_fusion(True)
+    bits = {"float32": "u4", "float64": "u8"}[dtype]
+    for one, other in zip(*found, strict=True):
+        assert (one.numpy().view(bits) == other.numpy().view(bits)).all()
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5501, 768), (1433, 3001), (70003, 60)])
+def test_rows_that_come_from_memory(rows, columns):
+    """Programs that ask for the next rows ahead, up to the last row of each tensor."""
+    genesis.manual_seed(rows)
+    x = genesis.randn(rows, columns)
+    shifted = genesis.randn(columns).expand(rows, columns)
+    found = []
+    try:
+        for is_fused in (True, False):
+            genesis.set_fusion(is_fused)
+            apart = x - x.mean(-1, keepdim=True)
+            made = apart * (apart * apart).mean(-1, keepdim=True).rsqrt() * shifted
+            genesis.flush()
+            found.append([made.numpy().view("u4").copy(), made.sum(0).numpy().view("u4").copy()])
+    finally:
+        genesis.set_fusion(True)
+    for one, other in zip(*found, strict=True):
+        assert (one == other).all()

@@ -75,18 +75,31 @@ static void group_add(struct gni_column_chunk *chunk, int n)
     sums->reducer(totals_of(sums, chunk->number, n), chunk->rows[n], (size_t)sums->columns);
 }
 
+int gni_column_chunk_group(const struct gni_column_chunk *chunk, int64_t row)
+{
+    return (int)((row - chunk->number * chunk->sums->chunk_rows) % GNI_REDUCE_ROWS);
+}
+
+float *gni_column_chunk_place(const struct gni_column_chunk *chunk, int n, int64_t row,
+                              size_t column)
+{
+    int64_t number = (int64_t)n * GNI_REDUCE_ROWS + gni_column_chunk_group(chunk, row);
+    return chunk->copies + number * chunk->sums->columns + column;
+}
+
 void gni_column_chunk_add(struct gni_column_chunk *chunk, int n, int64_t row, size_t column,
                           const float *elements, size_t count, bool is_lasting)
 {
     const struct gni_column_sums *sums = chunk->sums;
-    int place = (int)((row - chunk->number * sums->chunk_rows) % GNI_REDUCE_ROWS);
+    int place = gni_column_chunk_group(chunk, row);
     if (is_lasting) {
         if (column == 0)
             chunk->rows[n][place] = elements;
     } else {
-        float *copy = chunk->copies + ((int64_t)n * GNI_REDUCE_ROWS + place) * sums->columns;
-        memcpy(copy + column, elements, count * sizeof *elements);
-        chunk->rows[n][place] = copy;
+        float *copy = gni_column_chunk_place(chunk, n, row, column);
+        if (elements != copy)
+            memcpy(copy, elements, count * sizeof *elements);
+        chunk->rows[n][place] = copy - column;
     }
     if (place == GNI_REDUCE_ROWS - 1 && (int64_t)(column + count) == sums->columns)
         group_add(chunk, n);

@@ -57,8 +57,16 @@ bool gni_column_chunk_init(struct gni_column_chunk *chunk, const struct gni_colu
 /* It ends: what is left of the last group is added. */
 void gni_column_chunk_deinit(struct gni_column_chunk *chunk);
 
-/* `count` elements of a row from a column on, of sum number n. `is_lasting`: they stay where they are until the chunk ends, and
- * so does the rest of the row. After the last columns of a row that ends a group, the group is added. */
+/* Which row of its group a row is. */
+int gni_column_chunk_group(const struct gni_column_chunk *chunk, int64_t row);
+
+/* Where the chunk copies elements of a row from a column on, of sum number n, until its group is added. Who has them written
+ * there spares the copy. */
+float *gni_column_chunk_place(const struct gni_column_chunk *chunk, int n, int64_t row,
+                              size_t column);
+
+/* `count` elements of a row from a column on, of sum number n. `is_lasting`: they stay where they are until the chunk ends or the
+ * group is whole, and so does the rest of the row. After the last columns of a row that ends a group, the group is added. */
 void gni_column_chunk_add(struct gni_column_chunk *chunk, int n, int64_t row, size_t column,
                           const float *elements, size_t count, bool is_lasting);
 

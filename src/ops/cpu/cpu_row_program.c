@@ -9,12 +9,16 @@
  * inputs that are the same in all rows, where a tile has several rows. What several phases read is kept for all columns, if it
  * costs much or a row is no longer than a tile, and if there is room.
  *
+ * Steps that follow each other are chains (chains.h): a value that only the next step reads is stored nowhere. Where rows come
+ * from memory and not from a cache, each phase asks for a part of the next rows.
+ *
  * Reductions add by tiles, which begin with the row; rows of up to GNI_SHORT_COLUMNS elements one by one.
  */
 #include "ops/cpu/cpu_ops.h"
 
 #include "base/host.h"
 #include "base/parallel.h"
+#include "ops/cpu/chains.h"
 #include "ops/cpu/column_sums.h"
 #include "ops/cpu/plan.h"
 #include "ops/row_phases.h"
@@ -32,6 +36,20 @@ enum {
     KEPT_BYTES = 128 << 10,
     LISTED_MOST = 4096, /* values in the lists of all phases */
     MANY_ROWS = 16,     /* that keep all threads busy, however long they are */
+    CHAIN_MOST = 16,    /* steps in a chain */
+    LINE_BYTES = 64,    /* of a cache */
+    AHEAD_LEAST =
+        32
+        << 20, /* bytes of a program that are hardly in a cache: asking for them ahead takes time where they are */
+    AHEAD_MOST = 128 << 10, /* bytes of a group, which must stay in the second-level cache */
+};
+
+/* A step in a chain (chains.h). */
+struct link {
+    bool has_next;  /* the next step of the list takes its value from vector registers */
+    bool is_stored; /* something else reads it, too */
+    enum gni_chain_code code;
+    int other; /* operand beside the chain's value; -1: none */
 };
 
 _Static_assert(PACKED_MOST <= TILE, "a row step is one loop");
@@ -50,6 +68,7 @@ struct phase {
     struct list reductions; /* numbers of reductions */
     struct list stores;     /* numbers of outputs that are stored behind the steps */
     struct list sums;       /* numbers of sums of columns that the phase adds to */
+    size_t piece;           /* the first piece of the next rows that it asks for */
 };
 
 struct reduction {
@@ -73,6 +92,9 @@ struct row_plan {
     size_t columns, group;                   /* of a row; rows at a time */
     bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* full, and read where it lies */
     bool is_same[GNI_PROGRAM_INPUTS_MOST];   /* full, and loaded once for all rows */
+    bool is_ahead[GNI_PROGRAM_INPUTS_MOST];  /* direct, and other memory in other rows */
+    size_t
+        pieces; /* in which memory of the next rows is asked for while these are computed; 0: it is not */
     gni_loop loops[GNI_PROGRAM_STEPS_MOST];
     gni_row_loop
         row_loops[GNI_PROGRAM_STEPS_MOST];  /* of full steps with a row operand; NULL: none */
@@ -90,8 +112,10 @@ struct row_plan {
     struct phase phase[GNI_ROW_PHASES_MOST];
     int listed_count;
     short listed[LISTED_MOST];
-    struct gni_column_sums *sums; /* NULL: none */
-    _Atomic(bool) has_failed;     /* there was no memory for a chunk of them */
+    struct link links[LISTED_MOST];        /* of those that are steps */
+    struct gni_column_sums *sums;          /* NULL: none */
+    short summed[GNI_PROGRAM_VALUES_MOST]; /* number of a sum of columns of the value; -1: none */
+    _Atomic(bool) has_failed;              /* there was no memory for a chunk of them */
 };
 
 /* What a thread works in. */
@@ -172,6 +196,15 @@ static void outputs_plan(struct row_plan *plan)
             !gni_row_has(&plan->phases.kept, output->value) && plan->targets[output->value] < 0)
             plan->targets[output->value] = (short)i;
     }
+}
+
+/* Values of which there are sums of columns. */
+static void sums_plan(struct row_plan *plan)
+{
+    for (int v = 0; v < value_count(plan); v++)
+        plan->summed[v] = -1;
+    for (int n = 0; plan->sums != NULL && n < plan->sums->count; n++)
+        plan->summed[plan->program->outputs[plan->sums->outputs[n]].value] = (short)n;
 }
 
 /* The loops of steps; those with an operand that is one for each row. */
@@ -390,6 +423,64 @@ static void list_add(struct row_plan *plan, struct list *list, int number)
         plan->listed[list->first + list->count++] = (short)number;
 }
 
+/* How a step takes a value in a chain; false if it cannot. */
+static bool link_find(const struct row_plan *plan, int value, int taken, struct link *link)
+{
+    const struct gni_step *step = step_of(plan, value);
+    bool is_first = step->in[0] == taken, is_second = step->in[1] == taken;
+    if (step->kind != GNI_STEP_OP || step->in[2] >= 0 || !(is_first || is_second) ||
+        gni_chain_find(step->from) == NULL || step->from != step->held)
+        return false;
+    int place = is_first && is_second ? GNI_CHAIN_BOTH : is_second;
+    link->other = place == GNI_CHAIN_BOTH ? -1 : step->in[1 - place];
+    bool is_row = link->other >= 0 && plan->program->is_row[link->other];
+    return gni_chain_code_find(step->op, place, is_row, &link->code);
+}
+
+/* The operand that a chain begins with: a full one. */
+static int chain_first(const struct row_plan *plan, int value)
+{
+    const struct gni_step *step = step_of(plan, value);
+    return plan->program->is_row[step->in[0]] ? step->in[1] : step->in[0];
+}
+
+/* Whether chains are faster than loops: blocks at the ends of rows are nearly full. */
+static bool is_chain_length(size_t columns)
+{
+    size_t blocks = (columns + GNI_CHAIN_BLOCK - 1) / GNI_CHAIN_BLOCK;
+    return blocks * GNI_CHAIN_BLOCK - columns <= columns / 8;
+}
+
+/* Whether a later phase reads a value that is kept. */
+static bool is_found_later(const struct row_plan *plan, int phase, int value)
+{
+    for (int p = phase + 1; p < plan->phases.count && plan->kept[value] >= 0; p++)
+        if (gni_row_is_needed(&plan->phases, p, value))
+            return true;
+    return false;
+}
+
+/* Steps of a phase that follow each other become chains. */
+static void links_plan(struct row_plan *plan, int phase)
+{
+    const struct list steps = plan->phase[phase].steps;
+    int length = 1; /* of the chain, up to a step */
+    for (int n = steps.first, end = n + steps.count; n < end; n++) {
+        int value = plan->listed[n];
+        struct link *link = &plan->links[n], next;
+        bool is_linked = length > 1 || link_find(plan, value, chain_first(plan, value), link);
+        link->has_next = is_linked && n + 1 < end && length < CHAIN_MOST &&
+                         is_chain_length(plan->columns) &&
+                         link_find(plan, plan->listed[n + 1], value, &next) &&
+                         step_of(plan, plan->listed[n + 1])->from == step_of(plan, value)->held;
+        length = link->has_next ? length + 1 : 1;
+        link->is_stored = !link->has_next || is_found_later(plan, phase, value) ||
+                          is_needed_else(plan, phase, value, plan->listed[n + 1]);
+        if (link->has_next)
+            plan->links[n + 1] = next;
+    }
+}
+
 static void phase_plan(struct row_plan *plan, int number)
 {
     const struct gni_program *program = plan->program;
@@ -413,6 +504,7 @@ static void phase_plan(struct row_plan *plan, int number)
         if (gni_row_is_needed(phases, number, v) && !is_inside(plan, number, v) &&
             (plan->kept[v] < 0 || phases->phase[v] == number))
             list_add(plan, &phase->steps, v);
+    links_plan(plan, number);
     phase->reductions = list_begin(plan);
     for (int r = 0; r < plan->reduction_count; r++)
         if (gni_row_is_reduced_in(phases, number, plan->reductions[r].value))
@@ -435,6 +527,33 @@ static bool has_columns(const struct phase *phase)
            phase->sums.count > 0;
 }
 
+static bool is_full_output(const struct gni_output *output)
+{
+    return !output->is_row && !output->is_column;
+}
+
+/* Each phase asks for a part of the next rows' memory, tile by tile: all at once, they would wait for each other. The processor
+ * does not see them coming, since a row is in memory of its own. */
+static void ahead_plan(struct row_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    size_t nbytes = 0; /* of a row */
+    for (int i = 0; i < program->input_count; i++) {
+        plan->is_ahead[i] = plan->is_direct[i] && !is_same_in_rows(plan, i);
+        nbytes += plan->is_ahead[i] ? plan->columns * size_of(plan, i) : 0;
+    }
+    for (int i = 0; i < program->output_count; i++)
+        if (is_full_output(&program->outputs[i]))
+            nbytes += plan->columns * gni_dtypes[program->outputs[i].dtype].size;
+    plan->pieces = 0;
+    if (nbytes * plan->group > AHEAD_MOST || nbytes * (size_t)plan->rows < AHEAD_LEAST)
+        return;
+    for (int p = 0; p < plan->phases.count; p++) {
+        plan->phase[p].piece = plan->pieces;
+        plan->pieces += has_columns(&plan->phase[p]) ? (plan->columns + TILE - 1) / TILE : 0;
+    }
+}
+
 static void row_plan_make(struct row_plan *plan, const struct gni_program *program,
                           struct gni_column_sums *sums)
 {
@@ -453,12 +572,14 @@ static void row_plan_make(struct row_plan *plan, const struct gni_program *progr
     loops_plan(plan);
     inputs_plan(plan);
     outputs_plan(plan);
+    sums_plan(plan);
     reductions_plan(plan);
     products_plan(plan);
     registers_plan(plan);
     plan->listed_count = 0;
     for (int p = 0; p < plan->phases.count; p++)
         phase_plan(plan, p);
+    ahead_plan(plan);
 }
 
 /* ---- running: memory --------------------------------------------------------------------------------- */
@@ -536,6 +657,39 @@ static void value_spread(const struct row_plan *plan, struct room *room, int val
     for (size_t i = 0; i < rows; i++)
         gather(to + i * length * size, room->rows[value] + i * size, 0, length);
     room->values[value] = to;
+}
+
+/* ---- running: memory of the next rows ------------------------------------------------------------------ */
+
+/* Where a piece of some bytes begins, or the next one. */
+static size_t piece_at(const struct row_plan *plan, size_t nbytes, size_t piece)
+{
+    return nbytes * piece / plan->pieces & ~(size_t)(LINE_BYTES - 1);
+}
+
+/* Asks for a piece of the memory of some rows: what they read, and what they write. */
+static void rows_ask(const struct row_plan *plan, int64_t row, size_t rows, size_t piece)
+{
+    const struct gni_program *program = plan->program;
+    for (int i = 0; i < program->input_count; i++) {
+        if (!plan->is_ahead[i])
+            continue;
+        size_t nbytes = rows * plan->columns * size_of(plan, i);
+        size_t end = piece_at(plan, nbytes, piece + 1);
+        const char *from = row_of(plan, i, row);
+        for (size_t k = piece_at(plan, nbytes, piece); k < end; k += LINE_BYTES)
+            __builtin_prefetch(from + k, 0, 2);
+    }
+    for (int i = 0; i < program->output_count; i++) {
+        const struct gni_output *output = &program->outputs[i];
+        if (!is_full_output(output))
+            continue;
+        size_t row_bytes = plan->columns * gni_dtypes[output->dtype].size;
+        size_t end = piece_at(plan, rows * row_bytes, piece + 1);
+        char *to = output->data + (size_t)row * row_bytes;
+        for (size_t k = piece_at(plan, rows * row_bytes, piece); k < end; k += LINE_BYTES)
+            __builtin_prefetch(to + k, 1, 2);
+    }
 }
 
 /* ---- running: rows ------------------------------------------------------------------------------------- */
@@ -652,32 +806,70 @@ static void *step_to(const struct row_plan *plan, struct room *room, int phase, 
 {
     if (plan->kept[v] >= 0)
         return kept_of(plan, room, v) + tile->column * size_of(plan, v);
-    if (plan->places[phase][v] >= 0)
+    if (plan->places[phase][v] >= 0) {
+        if (plan->summed[v] >= 0 && tile->rows == 1 && plan->phases.phase[v] == phase)
+            return gni_column_chunk_place(&room->chunk, plan->summed[v], tile->row, tile->column);
         return tile_of(room, plan->places[phase][v]);
+    }
     return output_at(plan, plan->targets[v], tile);
+}
+
+static void step_run(const struct row_plan *plan, struct room *room, int phase, int v,
+                     const struct tile *tile)
+{
+    int s = v - plan->program->input_count;
+    const struct gni_step *step = step_of(plan, v);
+    void *to = step_to(plan, room, phase, v, tile);
+    room->values[v] = to;
+    if (plan->row_loops[s] != NULL) {
+        int row = plan->program->is_row[step->in[1]];
+        plan->row_loops[s](to, room->values[step->in[1 - row]], room->rows[step->in[row]],
+                           tile->rows, tile->count);
+        return;
+    }
+    const void *in[3] = {NULL};
+    for (int i = 0; i < 3 && step->in[i] >= 0; i++)
+        in[i] = room->values[step->in[i]];
+    plan->loops[s](to, in, tile->rows * tile->count);
+}
+
+/* Runs a chain that begins with number n of what is listed; the number of its last step. */
+static int chain_run(const struct row_plan *plan, struct room *room, int phase, int n,
+                     const struct tile *tile)
+{
+    struct gni_chain_step steps[2 * CHAIN_MOST + 2]; /* each may be stored */
+    int count = 0, first = chain_first(plan, plan->listed[n]);
+    steps[count++] =
+        (struct gni_chain_step){GNI_CHAIN_LOAD, (void *)(uintptr_t)room->values[first]};
+    for (;; n++) {
+        const struct link *link = &plan->links[n];
+        int v = plan->listed[n], other = link->other;
+        void *data = other < 0                      ? NULL
+                     : plan->program->is_row[other] ? room->rows[other]
+                                                    : (void *)(uintptr_t)room->values[other];
+        steps[count++] = (struct gni_chain_step){link->code, data};
+        if (link->is_stored) {
+            void *to = step_to(plan, room, phase, v, tile);
+            room->values[v] = to;
+            steps[count++] = (struct gni_chain_step){GNI_CHAIN_STORE, to};
+        }
+        if (!link->has_next)
+            break;
+    }
+    steps[count] = (struct gni_chain_step){GNI_CHAIN_END, NULL};
+    gni_chain_find(step_of(plan, plan->listed[n])->held)(steps, tile->rows, tile->count);
+    return n;
 }
 
 static void steps_run(const struct row_plan *plan, struct room *room, int phase,
                       const struct tile *tile)
 {
-    struct list list = plan->phase[phase].steps;
-    for (int n = 0; n < list.count; n++) {
-        int v = plan->listed[list.first + n];
-        int s = v - plan->program->input_count;
-        const struct gni_step *step = step_of(plan, v);
-        void *to = step_to(plan, room, phase, v, tile);
-        room->values[v] = to;
-        if (plan->row_loops[s] != NULL) {
-            int row = plan->program->is_row[step->in[1]];
-            plan->row_loops[s](to, room->values[step->in[1 - row]], room->rows[step->in[row]],
-                               tile->rows, tile->count);
-            continue;
-        }
-        const void *in[3] = {NULL};
-        for (int i = 0; i < 3 && step->in[i] >= 0; i++)
-            in[i] = room->values[step->in[i]];
-        plan->loops[s](to, in, tile->rows * tile->count);
-    }
+    const struct list list = plan->phase[phase].steps;
+    for (int n = list.first; n < list.first + list.count; n++)
+        if (plan->links[n].has_next)
+            n = chain_run(plan, room, phase, n, tile);
+        else
+            step_run(plan, room, phase, plan->listed[n], tile);
 }
 
 static void reductions_begin(const struct row_plan *plan, struct room *room, struct list list,
@@ -736,15 +928,19 @@ static void sums_add(const struct row_plan *plan, struct room *room, struct list
         int n = plan->listed[list.first + k];
         int v = plan->program->outputs[plan->sums->outputs[n]].value;
         const float *elements = room->values[v];
-        for (size_t i = 0; i < tile->rows; i++)
+        bool is_lasting = is_input(plan, v) && plan->is_direct[v];
+        for (size_t i = 0; i < tile->rows; i++) {
+            size_t place = (size_t)gni_column_chunk_group(&room->chunk, tile->row + (int64_t)i);
+            bool is_whole = i >= place && i - place + GNI_REDUCE_ROWS <= tile->rows;
             gni_column_chunk_add(&room->chunk, n, tile->row + (int64_t)i, tile->column,
-                                 elements + i * tile->count, tile->count,
-                                 is_input(plan, v) && plan->is_direct[v]);
+                                 elements + i * tile->count, tile->count, is_lasting || is_whole);
+        }
     }
 }
 
+/* `next`: how many rows are behind these, up to as many as these are. */
 static void phase_run(const struct row_plan *plan, struct room *room, int number, int64_t row,
-                      size_t rows)
+                      size_t rows, size_t next)
 {
     const struct phase *phase = &plan->phase[number];
     row_values_run(plan, room, phase->row_values, rows);
@@ -755,6 +951,8 @@ static void phase_run(const struct row_plan *plan, struct room *room, int number
         size_t left = plan->columns - column;
         const struct tile tile = {
             .row = row, .rows = rows, .column = column, .count = left < TILE ? left : TILE};
+        if (plan->pieces > 0 && next > 0)
+            rows_ask(plan, row + (int64_t)rows, next, phase->piece + column / TILE);
         inputs_load(plan, room, number, &tile);
         steps_run(plan, room, number, &tile);
         reductions_add(plan, room, phase->reductions, &tile);
@@ -782,10 +980,10 @@ static void row_outputs_store(const struct row_plan *plan, struct room *room, in
 static void rows_run(const struct row_plan *plan, struct room *room, size_t begin, size_t end)
 {
     for (size_t row = begin; row < end; row += plan->group) {
-        size_t rows = end - row < plan->group ? end - row : plan->group;
+        size_t left = end - row, rows = left < plan->group ? left : plan->group;
         row_inputs_load(plan, room, (int64_t)row, rows);
         for (int p = 0; p < plan->phases.count; p++)
-            phase_run(plan, room, p, (int64_t)row, rows);
+            phase_run(plan, room, p, (int64_t)row, rows, rows < left - rows ? rows : left - rows);
         row_outputs_store(plan, room, (int64_t)row, rows);
     }
 }

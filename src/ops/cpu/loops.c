@@ -149,6 +149,12 @@ gni_row_loop gni_row_loop_find(enum gni_op op, gn_dtype computing, int place)
     return loops_get()->row_loops[number][computing == GN_FLOAT64][place];
 }
 
+gni_chain gni_chain_find(gn_dtype computing)
+{
+    gni_assert(gni_dtype_is_valid(computing));
+    return loops_get()->chains[computing];
+}
+
 gni_row_reducer gni_row_reducer_find(void)
 {
     return loops_get()->row_reducer;

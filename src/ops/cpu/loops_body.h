@@ -1224,6 +1224,8 @@ static void reduce_rows_float32(double *sums, const float *const *rows, size_t c
 ROW_LOOPS(float32, float)
 ROW_LOOPS(float64, double)
 
+#include "ops/cpu/chains_body.h"
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define INTEGERS(name)                                                                 \
@@ -1325,6 +1327,7 @@ const struct gni_loops_set GNI_LOOPS_SET = {
     .squares = {[GN_FLOAT32] = REDUCERS(squares_float32), [GN_FLOAT64] = REDUCERS(squares_float64)},
     .row_reducer = reduce_rows_float32,
     .product_reducer = reduce_products,
+    .chains = {FLOATS(chain)},
     .row_loops =
         {
 #define ROW_LOOPS_ROW(NAME, name)                                        \

@@ -4,6 +4,7 @@
 #ifndef GNI_OPS_CPU_LOOPS_SET_H
 #define GNI_OPS_CPU_LOOPS_SET_H
 
+#include "ops/cpu/chains.h"
 #include "ops/cpu/loops.h"
 
 enum {
@@ -29,6 +30,7 @@ struct gni_loops_set {
     struct gni_reducers squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
     gni_row_reducer row_reducer;
     gni_product_reducer product_reducer;
+    gni_chain chains[GN_DTYPE_COUNT];                 /* float32 and float64 only */
     gni_row_loop row_loops[GNI_ROW_LOOP_COUNT][2][2]; /* by operation, 1: float64, and place */
 };
 
