@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "ops/expression.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const names[] = {"contiguous_format", "preserve_format", "channels_last",
@@ -70,10 +71,10 @@ bool gn_tensor_has_format(const gn_tensor *tensor, gn_memory_format format)
 /* ---- the order of another tensor ------------------------------------------------------------- */
 
 /* Whether a dimension belongs further out in memory than another one: 1, further in: -1, neither: 0. A dimension that was
- * broadcast has no place of its own. */
+ * broadcast has no place of its own. A reversed one has that of its elements, as in NumPy. */
 static int dimension_compare(const gn_tensor *like, int dim, int other)
 {
-    int64_t stride = like->strides[dim], other_stride = like->strides[other];
+    int64_t stride = imaxabs(like->strides[dim]), other_stride = imaxabs(like->strides[other]);
     if (stride == 0 || other_stride == 0)
         return 0;
     if (stride != other_stride)
