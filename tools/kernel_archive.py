@@ -36,7 +36,7 @@ HEADER, ENTRY = struct.Struct("=8sIIIIIIQ"), struct.Struct("=16sIIII")
 BLOCK = struct.Struct("=QIIII")
 # Images of a block, which is unpacked to get at one of them: so many, within these bytes. More make
 # the file smaller and unpacking slower. The driver takes much longer to translate PTX.
-BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST, BLOCK_PTX = 12, 512 << 10, 1 << 20, 4 << 20
+BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST, BLOCK_PTX = 24, 1 << 20, 2 << 20, 8 << 20
 COPY_BYTES = 32  # what is worth a command
 INSTRUCTION = 16  # bytes
 # For tensors of more than 4 G elements: rare, and so only as PTX.
