@@ -37,6 +37,7 @@ BLOCK = struct.Struct("=QIIII")
 # Images of a block, which is unpacked to get at one of them: so many, within these bytes. More make
 # the file smaller and unpacking slower. The driver takes much longer to translate PTX.
 BLOCK_IMAGES, BLOCK_LEAST, BLOCK_MOST, BLOCK_PTX = 24, 1 << 20, 2 << 20, 8 << 20
+LARGE = 200 << 10  # bytes of an image
 COPY_BYTES = 32  # what is worth a command
 INSTRUCTION = 16  # bytes
 # For tensors of more than 4 G elements: rare, and so only as PTX.
@@ -252,6 +253,8 @@ def images_group(images: Images) -> list[Images]:
         first = left[0]
         room = min(max(BLOCK_IMAGES * sizes[first], BLOCK_LEAST), BLOCK_MOST)
         room = max(room, BLOCK_PTX if images[first][1] & PTX else sizes[first])
+        if sizes[first] > LARGE and not images[first][1] & PTX:
+            room = sizes[first]  # alone: a program that starts waits for it
         group, known, shared = [], set(), collections.Counter()
         chosen: int | None = first
         while chosen is not None:
