@@ -121,23 +121,24 @@ ELEMENT part part_read(slots_type slots, int number)
 {
     part x;
     const unsigned address = slots + number * (THREADS * 16);
-    if constexpr (sizeof(word) == 4)
-        asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(*(unsigned *)&x.item[0]), "=r"(*(unsigned *)&x.item[1]), "=r"(*(unsigned *)&x.item[2 % IN_PART]), "=r"(*(unsigned *)&x.item[3 % IN_PART])
-                     : "r"(address));
-    else
-        asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(*(uint64 *)&x.item[0]), "=l"(*(uint64 *)&x.item[1]) : "r"(address));
+#if IS_WIDE
+    asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];" : "=l"(x.item[0]), "=l"(x.item[1]) : "r"(address));
+#else
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.item[0]), "=r"(x.item[1]), "=r"(x.item[2]), "=r"(x.item[3])
+                 : "r"(address));
+#endif
     return x;
 }
 ELEMENT void part_write(slots_type slots, int number, part x)
 {
     const unsigned address = slots + number * (THREADS * 16);
-    if constexpr (sizeof(word) == 4)
-        asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"((unsigned)x.item[0]),
-                     "r"((unsigned)x.item[1]), "r"((unsigned)x.item[2 % IN_PART]), "r"((unsigned)x.item[3 % IN_PART])
-                     : "memory");
-    else
-        asm volatile("st.shared.v2.u64 [%0], {%1, %2};" ::"r"(address), "l"((uint64)x.item[0]), "l"((uint64)x.item[1]) : "memory");
+#if IS_WIDE
+    asm volatile("st.shared.v2.u64 [%0], {%1, %2};" ::"r"(address), "l"(x.item[0]), "l"(x.item[1]) : "memory");
+#else
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.item[0]), "r"(x.item[1]), "r"(x.item[2]), "r"(x.item[3])
+                 : "memory");
+#endif
 }
 #endif
 
