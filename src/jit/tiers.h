@@ -12,7 +12,7 @@
 /* In the order of the choices of GENESIS_TIERS. */
 enum gni_tiers {
     GNI_TIERS_AUTO,        /* on where the archive has the interpreter, else compiled */
-    GNI_TIERS_ON,          /* tier 0, until tier 1 has been compiled in the background */
+    GNI_TIERS_ON,          /* tier 0 until tier 1 is compiled; a real GPU needs an archive */
     GNI_TIERS_COMPILED,    /* tier 1 alone: the program waits for the compiler */
     GNI_TIERS_INTERPRETED, /* tier 0 alone, where it can */
 };

@@ -1,7 +1,7 @@
 /*
  * interpret.h: tier 0: programs that run without being compiled.
  *
- *     interpret.cu, interpret.c     an elementwise program becomes instructions, which one kernel reads
+ *     interpret.cu, interpret.c     an elementwise program becomes instructions, which a kernel reads
  *     interpret_reduce.c            a reduction: its value is interpreted into memory, and reduced by a kernel for its type
  *     interpret_softmax.c           the same for softmax
  *     interpret_list.c              a list program: its entries, one by one
@@ -38,6 +38,7 @@ struct gni_interpretation {
 bool gni_interpret_prepare(const struct gni_program *program, const gn_tensor *skip,
                            gn_device *device, struct gni_interpretation *interpretation);
 
+/* Launches it. The outputs of the program must still be there. */
 gn_status gni_interpret_submit(struct gni_interpretation *interpretation,
                                gn_stream *stream) GN_NODISCARD;
 

@@ -24,7 +24,7 @@ static bool is_exact(const struct gni_program_kernel *wanted)
     return true;
 }
 
-/* What a program takes without its kernel: elements, by their weight. */
+/* What a program takes without its kernel: its elements, times the steps for each. */
 static uint64_t cost_of(const struct gni_program *program)
 {
     return (uint64_t)program->count * (uint64_t)(program->step_count + 1);
